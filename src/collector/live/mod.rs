@@ -1,39 +1,43 @@
 //! The live table: every live block, by address.
 //!
-//! It is a hash table of cache lines with four slots each, in 16 shards. A block belongs into the line that its address
-//! chooses. If that line is full, as for about one block in fifteen, the block goes to one of the next four lines, which the
-//! processor fetches along with it, and if these are full, to a map. The line counts its blocks that are elsewhere, so that
-//! most searches look at one line only. A shard grows by a quarter when it is three quarters full, independently of the
-//! others, so that no growth takes long. Shards start at different sizes, so that they do not all grow at once.
+//! Memory is divided into regions of 4 KiB. The blocks of a region are together in a run of cache lines, a small hash table of
+//! its own, with five slots in each line. The run is in the cache while the service allocates in that region, and so its
+//! growth costs little. An index like the processor's page tables has the run of each region.
 //!
-//! Lines are in the order of keys. So a shard is resized in place, in one sweep: no block is searched for, and there is
-//! never a second table. Lines lie in pages of their own, which the kernel moves without copying them.
+//! A block belongs into the line that its offset in the region chooses. If that line is full, the block goes to the next one of the
+//! run that has room. The line counts its blocks that are elsewhere, so that most searches look at one line only.
 //!
 //! ```text
-//! line     [ slot | slot | slot | slot ]                              64 bytes
-//! word 0   [ key 44            | beside 4      | size, low 16 bits ]  key 0 = empty; beside: in the first slot only
-//! word 1   [ site 28           | birth 26      | size, high 10     ]
+//! line     [ 5 keys of 4 bytes | beside 4 bytes | 5 values of 8 bytes ]      64 bytes
+//! key      [ size, low 19 bits | used 1 | offset 12 ]
+//! value    [ - 3 | site 28 | birth 26 | size, high 7 ]
 //! ```
 //!
-//! An address of 48 bits is spread by a bijection. Its top 4 bits then choose the shard, and the other 44 are the key.
-//! Larger values are kept in ordinary maps: sizes of 64 MiB and more, and addresses with more bits.
+//! Larger values are kept in ordinary maps: sizes of 64 MiB and more, and addresses of more than 48 bits. So are blocks for which
+//! the kernel has no pages.
 
-mod shard;
+mod index;
+mod pool;
+mod run;
 mod slot;
 
 use super::birth::Birth;
 use super::hash::Map;
 use super::sites::SiteId;
 use crate::capture::arch::prefetch;
-use shard::{FEWEST_LINES, Shard};
-use slot::{KEY_SHIFT, LARGE, Line, Slot, block, site, size};
+pub(super) use index::Place;
+use index::{Index, Region};
+use pool::Pool;
+use run::CLASSES;
+use slot::{LARGE, Line, SLOTS, Slot};
 
-const SHARD_BITS: u32 = 4;
-const SHARDS: usize = 1 << SHARD_BITS;
-const ADDRESS_BITS: u32 = 48;
-const ADDRESSES: u64 = (1 << ADDRESS_BITS) - 1;
-/// Lines of a shard at which the table has 256 KiB.
-const CACHED_LINES: usize = (256 << 10) / size_of::<Line>() / SHARDS;
+/// Bits of an address that say where in its region it is.
+const OFFSET_BITS: u32 = 12;
+const ADDRESSES: u64 = (1 << 48) - 1;
+/// Number of pools. Each grows on its own, and its runs are moved together on their own, so that neither takes long.
+const POOLS: usize = 16;
+/// Lines with which the table is too large for the nearest caches: 256 KiB.
+const CACHED_LINES: usize = (256 << 10) / size_of::<Line>();
 
 /// Live block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,139 +47,231 @@ pub(super) struct Block {
     pub(super) birth: Birth,
 }
 
-/// Place of an address in the table: its spread 48 bits. The lower 44 are 0 for an address that has no slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place(u64);
-
-impl Place {
-    /// Returns the place of `address`.
-    #[inline]
-    pub(super) fn of(address: u64) -> Place {
-        // Odd factors, and a shift of a number's own high half: each step is invertible, so no two addresses collide.
-        let spread = address.wrapping_mul(0x9E37_79B9_7F4B) & ADDRESSES;
-        let spread = (spread ^ (spread >> 24)).wrapping_mul(0xC2B2_AE3D_27D5);
-        let has_slot = address.wrapping_sub(1) < ADDRESSES;
-        Place(if has_slot { spread & ADDRESSES } else { 0 })
-    }
-
-    #[inline]
-    fn shard(self) -> usize {
-        (self.0 >> (ADDRESS_BITS - SHARD_BITS)) as usize % SHARDS
-    }
-
-    /// Returns the key; 0 for an address that has no slot.
-    #[inline]
-    fn key(self) -> u64 {
-        self.0 & (u64::MAX >> KEY_SHIFT)
-    }
-}
-
 /// Live table; see the module.
 #[derive(Debug)]
 pub(super) struct LiveTable {
-    shards: Box<[Shard; SHARDS]>,
+    index: Index,
+    /// The runs of a leaf of the index are in one pool.
+    pools: Box<[Pool; POOLS]>,
     /// Sizes of blocks that have a slot and [`LARGE`] or more bytes.
     large: Map<u64, u64>,
-    /// Slots that are set aside while a shard is resized. Its capacity is kept for the next time.
-    spare: Vec<Slot>,
-    /// Blocks at addresses that have no slot.
+    /// Blocks that have no slot.
     far: Map<u64, Block>,
 }
 
 impl Default for LiveTable {
     fn default() -> Self {
-        // The largest shard begins with a quarter more lines than the smallest, because they grow by a quarter.
-        let lines = |number| FEWEST_LINES + number * FEWEST_LINES / (4 * SHARDS);
         LiveTable {
-            shards: Box::new(std::array::from_fn(|number| Shard::of(lines(number)))),
+            index: Index::new(),
+            pools: Box::new(std::array::from_fn(|_| Pool::new())),
             large: Map::default(),
-            spare: Vec::new(),
             far: Map::default(),
         }
     }
 }
 
 impl LiveTable {
-    /// Adds a block at `address`, whose place is `place`. Returns the block that was there.
+    /// Returns the place of an address's region.
+    #[inline(always)]
+    pub(super) fn place(&self, address: u64) -> Place {
+        self.index.place(address)
+    }
+
+    /// Does what [`place`](Self::place) does, faster for regions near those of the calls before.
+    #[inline(always)]
+    pub(super) fn place_again(&mut self, address: u64) -> Place {
+        self.index.place_again(address)
+    }
+
+    /// Adds a block at `address`, whose region has been at `place`. Returns the block that was there.
     #[inline(always)]
     pub(super) fn insert(&mut self, place: Place, address: u64, block: Block) -> Option<Block> {
-        if place.key() == 0 {
-            return self.far.insert(address, block);
+        if place == Place::NONE || !self.far.is_empty() {
+            return self.insert_anywhere(address, block);
         }
+        self.insert_at(place, address, block)
+    }
+
+    /// Inserts into a region that may be new, or into the map of blocks that have no slot.
+    #[cold]
+    fn insert_anywhere(&mut self, address: u64, block: Block) -> Option<Block> {
+        let old = self.far.remove(&address);
+        match self.index.add(address) {
+            Some(place) => self.insert_at(place, address, block).or(old),
+            None => {
+                self.far.insert(address, block);
+                old
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn insert_at(&mut self, place: Place, address: u64, block: Block) -> Option<Block> {
+        if self.index.region(place).is_full() && !self.make_room(place) {
+            let old = self.remove_at(place, address);
+            self.far.insert(address, block);
+            return old;
+        }
+        let (region, offset) = (self.index.region(place), offset(address));
         let size = block.size.min(LARGE);
-        let slot = slot::pack(place.key(), Block { size, ..block });
-        let old = self.shards[place.shard()].insert(slot, &mut self.spare);
-        let old = old.map(|old| self.unpack(address, old));
+        let slot = Slot::of(offset, Block { size, ..block });
+        let pool = &mut self.pools[place.leaf() % POOLS];
+        let line = pool.home_mut(region, offset);
+        let (position, room) = (line.position(offset), line.room());
+        let old = if let Some(old) = line.get(position) {
+            line.set(position, slot);
+            Some(old)
+        } else if line.beside.count == 0 && room < SLOTS {
+            line.set(room, slot);
+            None
+        } else {
+            let home = run::home(offset, region.lines());
+            run::insert_beside(pool.run_mut(region), home, slot)
+        };
+        let old = match old {
+            Some(old) => Some(self.unpack(address, old)),
+            None => {
+                self.index.set(place, region.with_one_more());
+                None
+            }
+        };
         if size == LARGE {
             self.large.insert(address, block.size);
         }
         old
     }
 
-    /// Removes the block at `address`, whose place is `place`.
+    /// Removes the block at `address`, whose region has been at `place`.
     #[inline(always)]
     pub(super) fn remove(&mut self, place: Place, address: u64) -> Option<Block> {
-        if place.key() == 0 {
-            return self.far.remove(&address);
+        if place == Place::NONE || !self.far.is_empty() {
+            return self.remove_anywhere(address);
         }
-        let slot = self.shards[place.shard()].remove(place.key(), &mut self.spare)?;
+        self.remove_at(place, address)
+    }
+
+    #[cold]
+    fn remove_anywhere(&mut self, address: u64) -> Option<Block> {
+        let far = self.far.remove(&address);
+        far.or_else(|| self.remove_at(self.index.place(address), address))
+    }
+
+    #[inline(always)]
+    fn remove_at(&mut self, place: Place, address: u64) -> Option<Block> {
+        let region = self.index.region(place);
+        if region == Region::default() {
+            return None;
+        }
+        let offset = offset(address);
+        let pool = &mut self.pools[place.leaf() % POOLS];
+        let line = pool.home_mut(region, offset);
+        let position = line.position(offset);
+        let slot = if let Some(slot) = line.get(position) {
+            line.clear(position);
+            slot
+        } else if line.beside.count == 0 {
+            return None;
+        } else {
+            let home = run::home(offset, region.lines());
+            run::take_beside(pool.run_mut(region), home, offset)?
+        };
+        let region = region.with_one_less();
+        self.index.set(place, region);
+        if region.blocks() == 0 || region.smaller_class().is_some() {
+            self.give_room(place);
+        }
         Some(self.unpack(address, slot))
     }
 
-    /// Returns whether there may be a block at `place`. Looks at one line.
+    /// Gives a region a larger run. Returns whether the region has room for another block then.
+    #[cold]
+    fn make_room(&mut self, place: Place) -> bool {
+        let class = self.index.region(place).class();
+        // The last class has room for a block at each address.
+        let class = class.map_or(0, |class| (class + 1).min(CLASSES - 1));
+        if self.pools[place.leaf() % POOLS].is_scattered(Some(class)) {
+            self.compact(place.leaf() % POOLS);
+        }
+        let region = self.index.region(place);
+        match self.pools[place.leaf() % POOLS].move_to(region, class) {
+            Some(moved) => self.index.set(place, moved),
+            None => return region.blocks() < region.lines() * SLOTS as u32,
+        }
+        true
+    }
+
+    /// Gives a region a smaller run, or none.
+    #[cold]
+    fn give_room(&mut self, place: Place) {
+        let region = self.index.region(place);
+        let pool = &mut self.pools[place.leaf() % POOLS];
+        if region.blocks() == 0 {
+            pool.give(region);
+            self.index.set(place, Region::default());
+        } else if let Some(class) = region.smaller_class()
+            && let Some(moved) = pool.move_to(region, class)
+        {
+            self.index.set(place, moved);
+        }
+        if pool.is_scattered(None) {
+            self.compact(place.leaf() % POOLS);
+        }
+    }
+
+    /// Moves the runs of a pool together.
+    #[cold]
+    fn compact(&mut self, pool: usize) {
+        let leaves = self.index.leaves_mut().skip(pool).step_by(POOLS);
+        let regions = leaves.flatten().filter(|region| region.lines() != 0);
+        self.pools[pool].compact(regions.collect());
+    }
+
+    /// Returns whether there may be a block at `address`, whose region has been at `place`. Looks at one line.
     #[inline(always)]
-    pub(super) fn may_have(&self, place: Place) -> bool {
-        if place.key() == 0 {
+    pub(super) fn may_have(&self, place: Place, address: u64) -> bool {
+        if place == Place::NONE || !self.far.is_empty() {
             return true;
         }
-        self.shards[place.shard()].may_have(place.key())
+        self.home(place, address)
+            .is_some_and(|line| line.beside.count != 0 || line.position(offset(address)) < SLOTS)
     }
 
     /// Returns whether the table is too large for the nearest caches, so that [`prefetch`](Self::prefetch) pays.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
-        self.shards[0].count > CACHED_LINES
+        self.pools.iter().map(Pool::used).sum::<usize>() > CACHED_LINES
     }
 
     /// Returns whether there is a block at `address`.
     pub(super) fn contains(&self, address: u64) -> bool {
-        let place = Place::of(address);
-        if place.key() == 0 {
-            return self.far.contains_key(&address);
-        }
-        self.shards[place.shard()].find(place.key()).is_some()
+        self.far.contains_key(&address) || self.slot(address).is_some()
     }
 
-    /// Prefetches the line of `place`.
+    /// Prefetches the line of the block at `address`.
     #[inline(always)]
-    pub(super) fn prefetch(&self, place: Place) {
-        let shard = &self.shards[place.shard()];
-        if let Some(line) = shard.lines().get(shard.line(place.key())) {
-            prefetch(line);
-        }
+    pub(super) fn prefetch(&self, place: Place, address: u64) {
+        let region = self.index.region(place);
+        prefetch(self.pools[place.leaf() % POOLS].home(region, offset(address)));
     }
 
-    /// Returns the site of the block at `place`, if it is in its line.
+    /// Returns the site of the block at `address`, if it is in its line.
     #[inline]
-    pub(super) fn site(&self, place: Place) -> Option<SiteId> {
-        if place.key() == 0 {
-            return None;
-        }
-        let slot = self.shards[place.shard()].slot(place.key())?;
-        Some(site(slot))
+    pub(super) fn site(&self, place: Place, address: u64) -> Option<SiteId> {
+        let line = self.home(place, address)?;
+        let slot = line.get(line.position(offset(address)))?;
+        Some(slot.site())
     }
 
     /// Returns all blocks, in no order.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
-        let slots = self.shards.iter().flat_map(Shard::iter);
-        let small = slots
-            .map(|slot| block(slot, size(slot)))
+        let small = self
+            .slots()
+            .map(|slot| slot.block(slot.size()))
             .filter(|block| block.size != LARGE);
         // A slot alone does not say which of the large sizes is its own.
         let large = self.large.iter().filter_map(|(&address, &size)| {
-            let place = Place::of(address);
-            let slot = self.shards[place.shard()].find(place.key())?;
-            Some(block(slot, size))
+            let slot = self.slot(address)?;
+            Some(slot.block(size))
         });
         small.chain(large).chain(self.far.values().copied())
     }
@@ -183,32 +279,64 @@ impl LiveTable {
     /// Returns the number of blocks.
     #[cfg(test)]
     fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.len).sum::<usize>() + self.far.len()
+        let regions = self.index.leaves().flatten();
+        regions
+            .map(|region| region.blocks() as usize)
+            .sum::<usize>()
+            + self.far.len()
     }
 
     /// Returns the table's bytes of memory.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let shards: usize = self.shards.iter().map(Shard::memory_bytes).sum();
+        let pools: usize = self.pools.iter().map(Pool::memory_bytes).sum();
         let large = map_bytes::<(u64, u64)>(self.large.capacity());
-        let spare = self.spare.capacity() * size_of::<Slot>();
-        (shards + large + spare + map_bytes::<(u64, Block)>(self.far.capacity())) as u64
+        let far = map_bytes::<(u64, Block)>(self.far.capacity());
+        (self.index.mapped_bytes() + pools + large + far) as u64
     }
 
     /// Returns those bytes that are pages of its own and not the allocator's.
     pub(super) fn mapped_bytes(&self) -> u64 {
-        let shards = self.shards.iter();
-        shards.map(|shard| shard.mapped_bytes() as u64).sum()
+        let pools: usize = self.pools.iter().map(Pool::mapped_bytes).sum();
+        (self.index.mapped_bytes() + pools) as u64
+    }
+
+    /// Returns the line to which the block at `address` belongs.
+    #[inline(always)]
+    fn home(&self, place: Place, address: u64) -> Option<&Line> {
+        let region = self.index.region(place);
+        let line = self.pools[place.leaf() % POOLS].home(region, offset(address));
+        (region != Region::default()).then_some(line)
+    }
+
+    fn slot(&self, address: u64) -> Option<Slot> {
+        let place = self.index.place(address);
+        let run = self.pools[place.leaf() % POOLS].run(self.index.region(place));
+        run::find(run, offset(address))
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.index.leaves().enumerate().flat_map(|(leaf, regions)| {
+            let pool = &self.pools[leaf % POOLS];
+            let lines = regions.iter().flat_map(|&region| pool.run(region));
+            lines.flat_map(Line::used)
+        })
     }
 
     /// Returns the block of a slot that was removed, with its size from the map of large sizes.
     #[inline(always)]
     fn unpack(&mut self, address: u64, slot: Slot) -> Block {
-        let mut size = size(&slot);
+        let mut size = slot.size();
         if size == LARGE {
             size = self.large.remove(&address).unwrap_or(LARGE);
         }
-        block(&slot, size)
+        slot.block(size)
     }
+}
+
+/// Returns where in its region an address is.
+#[inline(always)]
+fn offset(address: u64) -> u32 {
+    address as u32 % (1 << OFFSET_BITS)
 }
 
 /// Returns the bytes of a standard map: a table of a power of two entries, seven eighths of which count, and a byte per

@@ -1,90 +1,150 @@
-//! The bits of a slot, and the search of a line.
+//! A line of the table: five slots, and how far its other blocks lie.
 
 use super::super::birth::{self, Birth};
 use super::super::sites::SiteId;
-use super::{ADDRESS_BITS, Block, SHARD_BITS};
+use super::{Block, OFFSET_BITS};
+use crate::capture::memory::Plain;
 
-pub(super) const KEY_SHIFT: u32 = 64 - (ADDRESS_BITS - SHARD_BITS);
-pub(super) const BESIDE_SHIFT: u32 = 16;
-/// Largest count of blocks beside a line. A count that reached it stays, so that it is never too low.
-pub(super) const BESIDE_MOST: u64 = (1 << (KEY_SHIFT - BESIDE_SHIFT)) - 1;
-pub(super) const BESIDE: u64 = BESIDE_MOST << BESIDE_SHIFT;
-const SIZE_LOW: u64 = (1 << BESIDE_SHIFT) - 1;
-const SIZE_HIGH_BITS: u32 = 10;
+const USED: u32 = 1 << OFFSET_BITS;
+/// Bits of a key that tell slots apart.
+const KEY: u32 = (USED << 1) - 1;
+const LOW_SHIFT: u32 = OFFSET_BITS + 1;
+const LOW_BITS: u32 = 32 - LOW_SHIFT;
+const HIGH_BITS: u32 = 7;
+const BIRTH_SHIFT: u32 = HIGH_BITS;
+const SITE_SHIFT: u32 = HIGH_BITS + birth::BITS;
 /// Size from which on blocks have their size in a map, and this value in the slot.
-pub(super) const LARGE: u64 = (1 << (BESIDE_SHIFT + SIZE_HIGH_BITS)) - 1;
+pub(super) const LARGE: u64 = (1 << (LOW_BITS + HIGH_BITS)) - 1;
 
-pub(super) const SLOTS: usize = 4;
+const _: () = assert!(SITE_SHIFT + SiteId::BITS <= u64::BITS);
 
-const _: () = assert!(SiteId::BITS + birth::BITS + SIZE_HIGH_BITS == 64);
-
-pub(super) type Slot = [u64; 2];
-
-/// Returns the slot of `block`, whose size is at most [`LARGE`].
-#[inline(always)]
-pub(super) fn pack(key: u64, block: Block) -> Slot {
-    [
-        key << KEY_SHIFT | (block.size & SIZE_LOW),
-        u64::from(block.site.0) << (birth::BITS + SIZE_HIGH_BITS)
-            | u64::from(block.birth.0) << SIZE_HIGH_BITS
-            | block.size >> BESIDE_SHIFT,
-    ]
+/// A block in a line: its key and its value; see the module above for their bits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    pub(super) key: u32,
+    pub(super) value: u64,
 }
 
-#[inline]
-pub(super) fn site(slot: &Slot) -> SiteId {
-    SiteId((slot[1] >> (birth::BITS + SIZE_HIGH_BITS)) as u32)
+/// Number of slots in a line.
+pub(super) const SLOTS: usize = 5;
+
+/// A cache line.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Line {
+    keys: [u32; SLOTS],
+    /// Of the blocks that belong here and lie in other lines: how many, and how many lines further the farthest may be.
+    pub(super) beside: Beside,
+    values: [u64; SLOTS],
 }
 
-#[inline]
-pub(super) fn born(slot: &Slot) -> Birth {
-    Birth((slot[1] >> SIZE_HIGH_BITS) as u32 & ((1 << birth::BITS) - 1))
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub(super) struct Beside {
+    pub(super) count: u16,
+    pub(super) farthest: u16,
 }
 
-/// Returns the size in a slot; [`LARGE`] if the size did not fit.
-#[inline]
-pub(super) fn size(slot: &Slot) -> u64 {
-    let high = slot[1] & ((1 << SIZE_HIGH_BITS) - 1);
-    high << BESIDE_SHIFT | (slot[0] & SIZE_LOW)
-}
+// SAFETY: integers, with nothing between them; the assertion below says so.
+unsafe impl Plain for Line {}
 
-#[inline]
-pub(super) fn block(slot: &Slot, size: u64) -> Block {
-    Block {
-        size,
-        site: site(slot),
-        birth: born(slot),
+const _: () = assert!(size_of::<Line>() == SLOTS * 12 + size_of::<Beside>());
+
+impl Line {
+    pub(super) const EMPTY: Line = Line {
+        keys: [0; SLOTS],
+        beside: Beside {
+            count: 0,
+            farthest: 0,
+        },
+        values: [0; SLOTS],
+    };
+
+    /// Returns the position of the block at `offset`; past the last slot if it is not here.
+    ///
+    /// It looks at all slots: the right one cannot be predicted, and a wrong guess costs more than the rest of them.
+    #[inline(always)]
+    pub(super) fn position(&self, offset: u32) -> usize {
+        self.position_of(KEY, offset | USED)
+    }
+
+    /// Returns the position of an empty slot; past the last slot if there is none.
+    #[inline(always)]
+    pub(super) fn room(&self) -> usize {
+        self.position_of(USED, 0)
+    }
+
+    #[inline(always)]
+    fn position_of(&self, mask: u32, wanted: u32) -> usize {
+        let mut position = SLOTS;
+        for (at, key) in self.keys.iter().enumerate() {
+            let equal = (key ^ wanted) & mask == 0;
+            position = if equal { at } else { position };
+        }
+        position
+    }
+
+    /// Returns the slot at a position, if it is one.
+    #[inline(always)]
+    pub(super) fn get(&self, position: usize) -> Option<Slot> {
+        let (&key, &value) = (self.keys.get(position)?, self.values.get(position)?);
+        Some(Slot { key, value })
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&mut self, position: usize, slot: Slot) {
+        self.keys[position] = slot.key;
+        self.values[position] = slot.value;
+    }
+
+    #[inline(always)]
+    pub(super) fn clear(&mut self, position: usize) {
+        self.keys[position] = 0;
+    }
+
+    /// Returns the slots that are in use.
+    pub(super) fn used(&self) -> impl Iterator<Item = Slot> {
+        let slots = self.keys.iter().zip(&self.values);
+        let used = slots.filter(|(key, _)| *key & USED != 0);
+        used.map(|(&key, &value)| Slot { key, value })
     }
 }
 
-/// Returns the position of the slot with `key` in the line; past the last one if there is none.
-///
-/// It looks at all slots: the right one cannot be predicted, and a wrong guess costs more than the rest of them.
-#[inline(always)]
-pub(super) fn position(line: &[Slot; SLOTS], key: u64) -> usize {
-    let wanted = key << KEY_SHIFT;
-    let mut position = SLOTS;
-    for (at, slot) in line.iter().enumerate() {
-        // Equal keys leave only the bits below them.
-        position = if slot[0] ^ wanted < 1 << KEY_SHIFT {
-            at
-        } else {
-            position
-        };
+impl Slot {
+    /// Returns the slot of `block`, whose size is at most [`LARGE`], at `offset` of its region.
+    #[inline(always)]
+    pub(super) fn of(offset: u32, block: Block) -> Slot {
+        let birth = u64::from(block.birth.0) << BIRTH_SHIFT;
+        Slot {
+            key: (block.size as u32) << LOW_SHIFT | USED | offset,
+            value: u64::from(block.site.0) << SITE_SHIFT | birth | block.size >> LOW_BITS,
+        }
     }
-    position
+
+    #[inline(always)]
+    pub(super) fn offset(self) -> u32 {
+        self.key & (USED - 1)
+    }
+
+    #[inline(always)]
+    pub(super) fn site(self) -> SiteId {
+        SiteId((self.value >> SITE_SHIFT) as u32)
+    }
+
+    /// Returns the size in the slot; [`LARGE`] if the size did not fit.
+    #[inline(always)]
+    pub(super) fn size(self) -> u64 {
+        let high = self.value & ((1 << HIGH_BITS) - 1);
+        u64::from(self.key >> LOW_SHIFT) | high << LOW_BITS
+    }
+
+    #[inline(always)]
+    pub(super) fn block(self, size: u64) -> Block {
+        let birth = (self.value >> BIRTH_SHIFT) as u32 & ((1 << birth::BITS) - 1);
+        Block {
+            size,
+            site: self.site(),
+            birth: Birth(birth),
+        }
+    }
 }
-
-/// Returns whether one of the line's slots has `key`.
-#[inline(always)]
-pub(super) fn has(line: &[Slot; SLOTS], key: u64) -> bool {
-    let wanted = key << KEY_SHIFT;
-    let equal = |slot: &Slot| slot[0] ^ wanted < 1 << KEY_SHIFT;
-    line.iter().fold(false, |found, slot| found | equal(slot))
-}
-
-pub(super) type Line = [Slot; SLOTS];
-
-pub(super) const EMPTY: Line = [[0; 2]; SLOTS];
-
-const _: () = assert!(size_of::<Line>() == 64);

@@ -3,7 +3,7 @@
 use super::Tables;
 use super::lookup::{Lookup, site_key};
 use crate::capture::event::{Event, Kind};
-use crate::collector::live::{Block, Place as BlockPlace};
+use crate::collector::live::Block;
 use crate::collector::reallocs::UnderWay;
 use crate::collector::runs::Place;
 use crate::collector::sites::{SiteId, add, one};
@@ -140,7 +140,7 @@ impl Tables {
         let slot = self.threads.in_context(now, context);
         let differs = slot.entry != now.entry;
         if differs {
-            self.allocate_as(event, slot, Lookup::of(event, &self.threads));
+            self.allocate_as(event, slot, Lookup::of(event, &self.live, &self.threads));
         }
         differs
     }
@@ -158,8 +158,8 @@ impl Tables {
         }
         self.counters.events += 1;
         let block = if realloc.known {
-            self.live
-                .remove(BlockPlace::of(realloc.address), realloc.address)
+            let place = self.live.place(realloc.address);
+            self.live.remove(place, realloc.address)
         } else {
             None
         };

@@ -2,7 +2,7 @@
 
 use super::Tables;
 use crate::capture::event::{Event, Kind};
-use crate::collector::live::Place;
+use crate::collector::live::{LiveTable, Place};
 use crate::collector::sites;
 use crate::collector::threads::Threads;
 
@@ -25,8 +25,13 @@ pub(in crate::collector) struct Lookup {
 
 impl Lookup {
     #[inline]
-    pub(super) fn of(event: &Event, threads: &Threads) -> Lookup {
-        let place = Place::of(event.address);
+    pub(super) fn of(event: &Event, live: &LiveTable, threads: &Threads) -> Lookup {
+        Lookup::at(live.place(event.address), event, threads)
+    }
+
+    /// Does what [`of`](Self::of) does, for an address whose place is known.
+    #[inline(always)]
+    fn at(place: Place, event: &Event, threads: &Threads) -> Lookup {
         if event.kind == Kind::Free {
             return Lookup {
                 place,
@@ -47,19 +52,20 @@ impl Tables {
     /// Finds the places at which `events` are looked up, for a short-lived block for both events at once. Prefetches those
     /// places. Returns the number of lookups.
     #[inline]
-    pub(super) fn look_up(&self, events: &[Event], lookups: &mut [Lookup; GROUP]) -> usize {
+    pub(super) fn look_up(&mut self, events: &[Event], lookups: &mut [Lookup; GROUP]) -> usize {
         let (many_blocks, many_sites) = (self.live.is_large(), self.sites.len() > MANY_SITES);
         let (mut found, mut at) = (0, 0);
         while at < events.len() {
             let event = &events[at];
             let next = events.get(at + 1);
             let short_lived = next.is_some_and(|next| is_freed_by(event, next));
+            let place = self.live.place_again(event.address);
             let lookup = Lookup {
                 short_lived,
-                ..Lookup::of(event, &self.threads)
+                ..Lookup::at(place, event, &self.threads)
             };
             if many_blocks {
-                self.live.prefetch(lookup.place);
+                self.live.prefetch(lookup.place, event.address);
             }
             if many_sites {
                 self.sites.prefetch_tag(lookup.tag);
@@ -88,7 +94,7 @@ impl Tables {
     pub(super) fn prefetch_site(&self, event: &Event, lookup: &Lookup) {
         if event.kind != Kind::Free {
             self.sites.prefetch_site_of(lookup.tag);
-        } else if let Some(site) = self.live.site(lookup.place) {
+        } else if let Some(site) = self.live.site(lookup.place, event.address) {
             self.sites.prefetch_site(site);
         }
     }

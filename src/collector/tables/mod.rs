@@ -237,7 +237,7 @@ impl Tables {
         if self.samples.is_some() {
             // Samples are few, and each of them goes through the live table.
             for (at, event) in events.iter().enumerate() {
-                self.take(events, at, Lookup::of(event, &self.threads));
+                self.take(events, at, Lookup::of(event, &self.live, &self.threads));
             }
             return;
         }
@@ -262,7 +262,7 @@ impl Tables {
     /// Applies an event.
     pub fn apply(&mut self, event: &Event) {
         let events = std::slice::from_ref(event);
-        self.take(events, 0, Lookup::of(event, &self.threads));
+        self.take(events, 0, Lookup::of(event, &self.live, &self.threads));
     }
 
     /// Applies the event at `at`. The events after it are known to follow.

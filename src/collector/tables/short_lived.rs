@@ -33,7 +33,7 @@ impl Tables {
     #[inline(always)]
     pub(super) fn take_short_lived(&mut self, events: &[Event], at: usize, lookup: Lookup) {
         let (event, free) = (&events[at], &events[at + 1]);
-        if self.reallocs.is_empty() && !self.live.may_have(lookup.place) {
+        if self.reallocs.is_empty() && !self.live.may_have(lookup.place, event.address) {
             self.short_lived(event, free, lookup);
         } else {
             self.take(events, at, lookup);
@@ -57,7 +57,7 @@ impl Tables {
         for (pair, lookup) in events.chunks_exact(2).zip(lookups) {
             let event = &pair[0];
             let fits = lookup.short_lived & (event.thread == thread) & (event.size < room);
-            if !fits || self.live.may_have(lookup.place) {
+            if !fits || self.live.may_have(lookup.place, event.address) {
                 break;
             }
             let key = site_key(event, slot.entry);
