@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::run::{CLASSES, LINES, most_blocks};
-use super::{ADDRESSES, OFFSET_BITS};
+use super::{ADDRESSES, OFFSET_BITS, POOLS};
 use crate::capture::memory::{OwnedArray, Plain};
 
 const LEVEL_BITS: u32 = 9;
 /// Number of children of a node, and of regions of a leaf.
-pub(super) const WIDTH: usize = 1 << LEVEL_BITS;
+const WIDTH: usize = 1 << LEVEL_BITS;
 
 /// Where the blocks of a region are; 0 for a region without any.
 ///
@@ -117,9 +117,10 @@ const FOUND: usize = 64;
 impl Place {
     pub(super) const NONE: Place = Place(0);
 
+    /// Returns the number of the pool that has the region's run.
     #[inline(always)]
-    pub(super) fn leaf(self) -> usize {
-        self.0 as usize / WIDTH
+    pub(super) fn pool(self) -> usize {
+        self.0 as usize / WIDTH % POOLS
     }
 }
 
@@ -173,7 +174,7 @@ impl Index {
 
     /// Returns the place of an address's region.
     pub(super) fn place(&self, address: u64) -> Place {
-        if address.wrapping_sub(1) >= ADDRESSES {
+        if !has_region(address) {
             return Place::NONE;
         }
         let mut node = 0;
@@ -190,7 +191,7 @@ impl Index {
     /// without memory.
     #[cold]
     pub(super) fn add(&mut self, address: u64) -> Option<Place> {
-        if address.wrapping_sub(1) >= ADDRESSES {
+        if !has_region(address) {
             return None;
         }
         let mut node = 0;
@@ -231,6 +232,12 @@ impl Index {
     pub(super) fn mapped_bytes(&self) -> usize {
         self.nodes.bytes() + self.regions.bytes()
     }
+}
+
+/// Returns whether the index can have an address.
+#[inline(always)]
+fn has_region(address: u64) -> bool {
+    address.wrapping_sub(1) < ADDRESSES
 }
 
 /// Returns where the child of a node is that `address` leads to. The leaves are at level 0.

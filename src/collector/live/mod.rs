@@ -115,7 +115,7 @@ impl LiveTable {
         let (region, offset) = (self.index.region(place), offset(address));
         let size = block.size.min(LARGE);
         let slot = Slot::of(offset, Block { size, ..block });
-        let pool = &mut self.pools[place.leaf() % POOLS];
+        let pool = &mut self.pools[place.pool()];
         let line = pool.home_mut(region, offset);
         let (position, room) = (line.position(offset), line.room());
         let old = if let Some(old) = line.get(position) {
@@ -163,7 +163,7 @@ impl LiveTable {
             return None;
         }
         let offset = offset(address);
-        let pool = &mut self.pools[place.leaf() % POOLS];
+        let pool = &mut self.pools[place.pool()];
         let line = pool.home_mut(region, offset);
         let position = line.position(offset);
         let slot = if let Some(slot) = line.get(position) {
@@ -189,11 +189,11 @@ impl LiveTable {
         let class = self.index.region(place).class();
         // The last class has room for a block at each address.
         let class = class.map_or(0, |class| (class + 1).min(CLASSES - 1));
-        if self.pools[place.leaf() % POOLS].is_scattered(Some(class)) {
-            self.compact(place.leaf() % POOLS);
+        if self.pools[place.pool()].wants_order(class) {
+            self.compact(place.pool());
         }
         let region = self.index.region(place);
-        match self.pools[place.leaf() % POOLS].move_to(region, class) {
+        match self.pools[place.pool()].move_to(region, class) {
             Some(moved) => self.index.set(place, moved),
             None => return region.blocks() < region.lines() * SLOTS as u32,
         }
@@ -204,7 +204,7 @@ impl LiveTable {
     #[cold]
     fn give_room(&mut self, place: Place) {
         let region = self.index.region(place);
-        let pool = &mut self.pools[place.leaf() % POOLS];
+        let pool = &mut self.pools[place.pool()];
         if region.blocks() == 0 {
             pool.give(region);
             self.index.set(place, Region::default());
@@ -213,8 +213,8 @@ impl LiveTable {
         {
             self.index.set(place, moved);
         }
-        if pool.is_scattered(None) {
-            self.compact(place.leaf() % POOLS);
+        if pool.is_mostly_free() {
+            self.compact(place.pool());
         }
     }
 
@@ -251,7 +251,7 @@ impl LiveTable {
     #[inline(always)]
     pub(super) fn prefetch(&self, place: Place, address: u64) {
         let region = self.index.region(place);
-        prefetch(self.pools[place.leaf() % POOLS].home(region, offset(address)));
+        prefetch(self.pools[place.pool()].home(region, offset(address)));
     }
 
     /// Returns the site of the block at `address`, if it is in its line.
@@ -304,13 +304,13 @@ impl LiveTable {
     #[inline(always)]
     fn home(&self, place: Place, address: u64) -> Option<&Line> {
         let region = self.index.region(place);
-        let line = self.pools[place.leaf() % POOLS].home(region, offset(address));
+        let line = self.pools[place.pool()].home(region, offset(address));
         (region != Region::default()).then_some(line)
     }
 
     fn slot(&self, address: u64) -> Option<Slot> {
         let place = self.index.place(address);
-        let run = self.pools[place.leaf() % POOLS].run(self.index.region(place));
+        let run = self.pools[place.pool()].run(self.index.region(place));
         run::find(run, offset(address))
     }
 

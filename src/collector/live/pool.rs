@@ -60,20 +60,16 @@ impl Pool {
         &mut self.lines.as_mut_slice()[region.range()]
     }
 
-    /// Returns whether so many lines are free that the others should be moved together: more than an eighth before more memory
-    /// is taken, and otherwise more than a half.
-    pub(super) fn is_scattered(&self, class_wanted: Option<usize>) -> bool {
-        let least = match class_wanted {
-            Some(class) => {
-                let end = self.used + usize::from(LINES[class]);
-                if self.has_free(class) || end <= self.lines.as_slice().len() {
-                    return false;
-                }
-                self.used / 8
-            }
-            None => (self.used / 2).max(PAGE),
-        };
-        self.free_lines > least
+    /// Returns whether a run of `class` would need more pages while more than an eighth of the lines is free. Then the others should
+    /// be moved together.
+    pub(super) fn wants_order(&self, class: usize) -> bool {
+        let needs_pages = self.used + usize::from(LINES[class]) > self.lines.as_slice().len();
+        needs_pages && !self.has_free(class) && self.free_lines > self.used / 8
+    }
+
+    /// Returns whether more than half of the lines, and more than a page of them, are free.
+    pub(super) fn is_mostly_free(&self) -> bool {
+        self.free_lines > (self.used / 2).max(PAGE)
     }
 
     /// Moves the blocks of `region` to a run of `class`. Returns the region's new run, or `None` without memory for it.
@@ -103,8 +99,9 @@ impl Pool {
         if end > capacity && !self.grow(end.max(capacity + capacity / 8)) {
             return None;
         }
+        let first = u32::try_from(first).ok()?;
         self.used = end;
-        u32::try_from(first).ok()
+        Some(first)
     }
 
     fn has_free(&self, class: usize) -> bool {
@@ -133,14 +130,14 @@ impl Pool {
     /// Takes back the run of a region that has one.
     pub(super) fn give(&mut self, region: Region) {
         if let Some(class) = region.class() {
-            self.free[class].push(region.range().start as u32);
-            self.free_lines += region.range().len();
+            self.free[class].push(region.first() as u32);
+            self.free_lines += region.lines() as usize;
         }
     }
 
     /// Moves all runs together. `regions` are those that have one. Gives unused pages back.
     pub(super) fn compact(&mut self, mut regions: Vec<&mut Region>) {
-        regions.sort_unstable_by_key(|region| region.range().start);
+        regions.sort_unstable_by_key(|region| region.first());
         self.used = 0;
         for region in regions {
             // A run moves towards the beginning, where no other run is any more.

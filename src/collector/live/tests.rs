@@ -55,7 +55,7 @@ fn a_live_block_costs_thirty_bytes_at_most_and_a_dead_one_nothing() {
     for number in (0..200_000).step_by(4) {
         assert!(remove(&mut table, address(number)).is_some());
     }
-    assert!(table.memory_bytes() <= 300_000, "{}", table.memory_bytes());
+    assert!(table.memory_bytes() <= 200_000, "{}", table.memory_bytes());
 }
 
 #[test]
