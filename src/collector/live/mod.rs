@@ -63,7 +63,7 @@ impl Default for LiveTable {
     fn default() -> Self {
         LiveTable {
             index: Index::new(),
-            pools: Box::new(std::array::from_fn(|_| Pool::new())),
+            pools: pools(),
             large: Map::default(),
             far: Map::default(),
         }
@@ -331,6 +331,12 @@ impl LiveTable {
         }
         slot.block(size)
     }
+}
+
+/// Returns empty pools, which are on the stack one at a time only: a small stack has no room for all.
+fn pools() -> Box<[Pool; POOLS]> {
+    let pools: Vec<Pool> = (0..POOLS).map(|_| Pool::new()).collect();
+    pools.try_into().expect("as many as were made")
 }
 
 /// Returns where in its region an address is.
