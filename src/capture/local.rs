@@ -43,6 +43,28 @@ pub struct Local {
     pub(super) scope: Cell<*mut ScopeBlocks>,
 }
 
+/// Offset of the word that is not null while most of the thread's allocations only need to be counted: a pointer to its
+/// [`Meter`].
+#[cfg(all(heapray_native, target_arch = "x86_64"))]
+pub(super) const UNSAMPLED_METER: usize = core::mem::offset_of!(Local, unsampled_meter);
+
+/// Name of the variable, for the assembler. Two versions of heapray in one program have one each.
+#[cfg(all(heapray_native, target_arch = "x86_64"))]
+macro_rules! local_name {
+    () => {
+        concat!(
+            "heapray_local_",
+            env!("CARGO_PKG_VERSION_MAJOR"),
+            "_",
+            env!("CARGO_PKG_VERSION_MINOR"),
+            "_",
+            env!("CARGO_PKG_VERSION_PATCH"),
+        )
+    };
+}
+#[cfg(all(heapray_native, target_arch = "x86_64"))]
+pub(super) use local_name;
+
 /// Bit of [`Local::number`] that is set after a change of context, until the next event. There are never so many threads.
 pub(super) const CONTEXT_CHANGED: u32 = 1 << 31;
 
@@ -115,39 +137,27 @@ impl Local {
     }
 }
 
+// The variable. Loom's threads do not use it, but hooks' entries name it.
+#[cfg(all(heapray_native, target_arch = "x86_64", not(miri)))]
+core::arch::global_asm!(
+    ".pushsection .tbss.heapray, \"awT\", @nobits",
+    ".balign {align}",
+    concat!(".globl ", local_name!()),
+    concat!(".hidden ", local_name!()),
+    concat!(".type ", local_name!(), ", @object"),
+    concat!(".size ", local_name!(), ", {size}"),
+    concat!(local_name!(), ":"),
+    ".zero {size}",
+    ".popsection",
+    size = const size_of::<Local>(),
+    align = const align_of::<Local>(),
+);
+
 #[cfg(all(heapray_native, target_arch = "x86_64", not(any(heapray_loom, miri))))]
 mod words {
-    use core::arch::{asm, global_asm};
+    use core::arch::asm;
 
     use super::Local;
-
-    /// Name of the variable. Two versions of heapray in one program have one each.
-    macro_rules! name {
-        () => {
-            concat!(
-                "heapray_local_",
-                env!("CARGO_PKG_VERSION_MAJOR"),
-                "_",
-                env!("CARGO_PKG_VERSION_MINOR"),
-                "_",
-                env!("CARGO_PKG_VERSION_PATCH"),
-            )
-        };
-    }
-
-    global_asm!(
-        ".pushsection .tbss.heapray, \"awT\", @nobits",
-        ".balign {align}",
-        concat!(".globl ", name!()),
-        concat!(".hidden ", name!()),
-        concat!(".type ", name!(), ", @object"),
-        concat!(".size ", name!(), ", {size}"),
-        concat!(name!(), ":"),
-        ".zero {size}",
-        ".popsection",
-        size = const size_of::<Local>(),
-        align = const align_of::<Local>(),
-    );
 
     /// Returns the calling thread's words.
     #[inline(always)]
@@ -157,7 +167,7 @@ mod words {
         // the GOT, and the thread pointer, which x86-64's ABI for thread-local storage keeps at `fs:0`.
         unsafe {
             asm!(
-                concat!("mov {words}, qword ptr [rip + ", name!(), "@GOTTPOFF]"),
+                concat!("mov {words}, qword ptr [rip + ", local_name!(), "@GOTTPOFF]"),
                 "add {words}, qword ptr fs:[0]",
                 words = lateout(reg) words,
                 options(pure, readonly, nostack),

@@ -3,8 +3,7 @@
 //! The calling thread is busy from the real call to the end of the record, so that calls inside an allocator are not counted
 //! again.
 //!
-//! A function that saves no register decides with a few instructions whether sampling leaves the call out, and leaves by a
-//! jump. Everything else is in separate functions, here named `recorded`.
+//! Calls that sampling leaves out do not come here: entries jump to the real function at once.
 
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
@@ -69,27 +68,11 @@ macro_rules! plain_allocations {
     ($($name:ident($($argument:ident: $type:ty),*), $by:ident $kind:ident, $size:expr;)*) => {
         $(
             pub(super) unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
-                if with_local(|local| sampling::is_unsampled(local, $size)) {
-                    // SAFETY: the caller's own call, handed on.
-                    return unsafe { real::$name.get()($($argument),*) };
-                }
-                // SAFETY: as above.
-                unsafe { recorded::$name($($argument,)* ip, sp, bp) }
+                let registers = Registers { return_address: ip, sp, bp };
+                // SAFETY: the caller's own call, handed on.
+                allocating(seen::$by, Kind::$kind, $size, registers, || unsafe { real::$name.get()($($argument),*) }, |block| block)
             }
         )*
-
-        mod recorded {
-            use super::*;
-
-            $(
-                #[inline(never)]
-                pub(super) unsafe extern "C" fn $name($($argument: $type,)* ip: u64, sp: u64, bp: u64) -> *mut c_void {
-                    let registers = Registers { return_address: ip, sp, bp };
-                    // SAFETY: the caller's own call, handed on.
-                    allocating(seen::$by, Kind::$kind, $size, registers, || unsafe { real::$name.get()($($argument),*) }, |block| block)
-                }
-            )*
-        }
     };
 }
 
@@ -141,16 +124,6 @@ pub(super) unsafe extern "C" fn posix_memalign(
 }
 
 pub(super) unsafe extern "C" fn free(block: *mut c_void) {
-    if sampling::is_free_unsampled(block as usize) {
-        // SAFETY: the caller's own call, handed on.
-        return unsafe { real::free.get()(block) };
-    }
-    // SAFETY: as above.
-    unsafe { recorded_free(block) }
-}
-
-#[inline(never)]
-unsafe extern "C" fn recorded_free(block: *mut c_void) {
     with_local(|local| {
         if block.is_null()
             || !record::wants_free(local)
@@ -239,22 +212,6 @@ fn reallocating(
 }
 
 pub(super) unsafe extern "C" fn realloc(
-    block: *mut c_void,
-    size: usize,
-    ip: u64,
-    sp: u64,
-    bp: u64,
-) -> *mut c_void {
-    if with_local(|local| sampling::is_realloc_unsampled(local, block as usize, size)) {
-        // SAFETY: the caller's own call, handed on.
-        return unsafe { real::realloc.get()(block, size) };
-    }
-    // SAFETY: as above.
-    unsafe { recorded_realloc(block, size, ip, sp, bp) }
-}
-
-#[inline(never)]
-unsafe extern "C" fn recorded_realloc(
     block: *mut c_void,
     size: usize,
     ip: u64,

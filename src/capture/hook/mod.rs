@@ -14,6 +14,8 @@ mod lookup;
 mod operators;
 mod pages;
 mod real;
+#[cfg(target_arch = "aarch64")]
+mod unsampled;
 
 pub use loader::{not_hooked, patch, patched, refresh, restore};
 pub use operators::choose as choose_operators;

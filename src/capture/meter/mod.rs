@@ -13,10 +13,10 @@ use super::metered::Metered;
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Meter {
-    bytes: AtomicU64,
-    count: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    pub(super) count: AtomicU64,
     /// The value of `bytes` from which on an allocation contains a point; 0 while [no allocation](Meter::count_unsampled) is left out.
-    next: AtomicU64,
+    pub(super) next: AtomicU64,
 }
 
 impl Meter {

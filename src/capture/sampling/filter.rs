@@ -5,14 +5,15 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-const CELLS: usize = 1 << 20;
+/// Number of cells.
+pub(in crate::capture) const CELLS: usize = 1 << 20;
 /// Bits of an address within a cell: blocks of glibc are at least 32 bytes apart.
-const CELL_BITS: u32 = 5;
+pub(in crate::capture) const CELL_BITS: u32 = 5;
 /// Count of a full cell. Such a cell stays full, because its true count is not known any more.
 const FULL: u8 = u8::MAX;
 
 /// The counts. Pages that were only read are the system's page of zeros.
-static FILTER: [AtomicU8; CELLS] = [const { AtomicU8::new(0) }; CELLS];
+pub(in crate::capture) static FILTER: [AtomicU8; CELLS] = [const { AtomicU8::new(0) }; CELLS];
 
 #[inline(always)]
 fn cell(address: usize) -> &'static AtomicU8 {

@@ -15,7 +15,7 @@
 //!
 //! Allocations that are not recorded are still counted exactly: see [`Meter`].
 
-mod filter;
+pub(super) mod filter;
 mod recorded;
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -26,7 +26,7 @@ use super::state;
 use super::thread::{self, Busy, Local};
 
 /// Number that changes whenever threads must look at [`MEAN`] again; 0 while every allocation is recorded, or none.
-static EPOCH: AtomicU32 = AtomicU32::new(0);
+pub(super) static EPOCH: AtomicU32 = AtomicU32::new(0);
 /// Average bytes between two sampling points.
 static MEAN: AtomicU64 = AtomicU64::new(0);
 /// Seed of this session's random numbers.

@@ -4,7 +4,8 @@
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_long, c_void};
 
-use super::super::{body, lookup, operators, real};
+pub(in super::super) use super::super::unsampled::free;
+use super::super::{body, lookup, operators, real, unsampled};
 
 /// Entries of functions with one, two or three arguments: return address, the caller's `sp` and `x29` follow in the next
 /// argument registers. A call changes neither, and leaves the return address in `x30`.
@@ -20,7 +21,7 @@ macro_rules! entries {
                     concat!("mov ", $sp, ", sp"),
                     concat!("mov ", $bp, ", x29"),
                     "b {body}",
-                    body = sym body::$name,
+                    body = sym unsampled::$name,
                 )
             }
         )*

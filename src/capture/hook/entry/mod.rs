@@ -13,7 +13,7 @@ mod x86_64;
 pub(super) use x86_64::*;
 
 /// A free is recorded without a stack, so its entry is the body.
-pub(super) use super::body::{free, free_aligned_sized, free_sized, munmap};
+pub(super) use super::body::{free_aligned_sized, free_sized, munmap};
 pub(super) use super::operators::{
     _ZdaPv, _ZdaPvRKSt9nothrow_t, _ZdaPvSt11align_val_t, _ZdaPvSt11align_val_tRKSt9nothrow_t,
     _ZdaPvm, _ZdaPvmSt11align_val_t, _ZdlPv, _ZdlPvRKSt9nothrow_t, _ZdlPvSt11align_val_t,
