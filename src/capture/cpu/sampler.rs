@@ -108,8 +108,8 @@ impl Sampler {
             self.left_ns = arch::set_timer(timer, 0, 0).max(1);
             self.slot.pause();
             let accounted = self.tables().accounted;
-            // A thread that has ended has no clock any more.
-            let now = now.unwrap_or(accounted).max(self.resumed_ns);
+            // A thread that has ended has no clock any more. A last sample may have come after the clock was read.
+            let now = now.unwrap_or(0).max(accounted).max(self.resumed_ns);
             self.sampled_ns += now - self.resumed_ns;
             self.pending_ns = now.saturating_sub(accounted);
         }
