@@ -10,11 +10,15 @@ const LEVEL_BITS: u32 = 9;
 /// Number of children of a node, and of regions of a leaf.
 const WIDTH: usize = 1 << LEVEL_BITS;
 
-/// Where the blocks of a region are; 0 for a region without any.
+/// Where the blocks of a region are. Without blocks it has no lines.
 ///
 /// ```text
-/// [ first line 32 | lines 11 | class 8 | blocks 13 ]
+/// [ first line 32 | lines 11 | - | swings 1 | shrunk 1 | class 5 | blocks 13 ]
 /// ```
+///
+/// A region that has grown again after it shrank *swings*, like the heap of a service that does the same for each request.
+/// Then it shrinks later, and by more, because each change of the run moves all blocks. And when it gets its first block again,
+/// it gets a run of its last class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(transparent)]
 pub(super) struct Region(u64);
@@ -24,9 +28,15 @@ unsafe impl Plain for Region {}
 
 const LINES_SHIFT: u32 = 21;
 const CLASS_SHIFT: u32 = 13;
+const CLASS_BITS: u32 = 5;
+const SHRUNK: u64 = 1 << (CLASS_SHIFT + CLASS_BITS);
+const SWINGS: u64 = SHRUNK << 1;
+/// Lines of which a region that swings gives none back while it has a block.
+const SWINGING_LINES: u32 = 8;
 
 const _: () = assert!((LINES[CLASSES - 1] as u64) < 1 << (32 - LINES_SHIFT));
 const _: () = assert!(1 << OFFSET_BITS < 1 << CLASS_SHIFT);
+const _: () = assert!(CLASSES <= 1 << CLASS_BITS && SWINGS < 1 << LINES_SHIFT);
 
 impl Region {
     /// Returns the number of its lines.
@@ -48,8 +58,19 @@ impl Region {
 
     /// Returns its run's class, if it has one.
     pub(super) fn class(self) -> Option<usize> {
-        let class = (self.0 >> CLASS_SHIFT) as usize & 0xFF;
-        (self.0 != 0).then_some(class)
+        (self.lines() != 0).then_some(self.last_class())
+    }
+
+    /// Returns its run's class, or without blocks that of its first run.
+    fn last_class(self) -> usize {
+        (self.0 >> CLASS_SHIFT) as usize & ((1 << CLASS_BITS) - 1)
+    }
+
+    /// Returns the class that it should have for another block than it has room for.
+    pub(super) fn larger_class(self) -> usize {
+        // The last class has room for a block at each address.
+        let next = |class: usize| (class + 1).min(CLASSES - 1);
+        self.class().map_or(self.last_class(), next)
     }
 
     /// Returns the number of its blocks.
@@ -64,15 +85,29 @@ impl Region {
         self.blocks() >= most_blocks(self.lines())
     }
 
-    /// Returns the class of which its run would be nearly full, if it needs fewer lines.
+    /// Returns whether it has more lines than it needs, and not only one.
     #[inline(always)]
-    pub(super) fn smaller_class(self) -> Option<usize> {
-        let is_sparse = self.blocks() * 16 < most_blocks(self.lines()) * 7;
-        if is_sparse {
-            self.class().and_then(|class| class.checked_sub(1))
+    pub(super) fn is_sparse(self) -> bool {
+        let (sixteenths, least) = if self.0 & SWINGS == 0 {
+            (7, 1)
         } else {
-            None
+            (3, SWINGING_LINES)
+        };
+        self.blocks() * 16 < most_blocks(self.lines()) * sixteenths && self.lines() > least
+    }
+
+    /// Returns the class that it should have when it is sparse.
+    pub(super) fn smaller_class(self) -> Option<usize> {
+        let smaller = self.class()?.checked_sub(1)?;
+        if self.0 & SWINGS == 0 {
+            return Some(smaller);
         }
+        let is_enough = |&lines: &u16| {
+            let lines = u32::from(lines);
+            lines >= SWINGING_LINES && most_blocks(lines) >= 2 * self.blocks()
+        };
+        let fitting = LINES.iter().position(is_enough);
+        fitting.map(|class| class.min(smaller))
     }
 
     #[inline(always)]
@@ -85,12 +120,29 @@ impl Region {
         Region(self.0 - 1)
     }
 
+    /// Returns the region without its run, when it has no blocks.
+    pub(super) fn emptied(self) -> Region {
+        let last = if self.0 & SWINGS == 0 {
+            0
+        } else {
+            self.last_class()
+        };
+        Region(self.0 & SWINGS | SHRUNK | (last as u64) << CLASS_SHIFT)
+    }
+
     /// Returns the region with its blocks in another run.
     pub(super) fn moved(self, first: u32, class: usize) -> Region {
         let lines = u64::from(LINES[class]);
+        let mut flags = self.0 & (SHRUNK | SWINGS);
+        if self.class().is_some_and(|old| class < old) {
+            flags |= SHRUNK;
+        } else if self.class() != Some(class) && flags & SHRUNK != 0 {
+            flags |= SWINGS;
+        }
         Region(
             u64::from(first) << 32
                 | lines << LINES_SHIFT
+                | flags
                 | (class as u64) << CLASS_SHIFT
                 | u64::from(self.blocks()),
         )

@@ -25,10 +25,9 @@ use super::birth::Birth;
 use super::hash::Map;
 use super::sites::SiteId;
 use crate::capture::arch::prefetch;
+use index::Index;
 pub(super) use index::Place;
-use index::{Index, Region};
 use pool::Pool;
-use run::CLASSES;
 use slot::{LARGE, Line, SLOTS, Slot};
 
 /// Bits of an address that say where in its region it is.
@@ -159,7 +158,7 @@ impl LiveTable {
     #[inline(always)]
     fn remove_at(&mut self, place: Place, address: u64) -> Option<Block> {
         let region = self.index.region(place);
-        if region == Region::default() {
+        if region.lines() == 0 {
             return None;
         }
         let offset = offset(address);
@@ -177,7 +176,7 @@ impl LiveTable {
         };
         let region = region.with_one_less();
         self.index.set(place, region);
-        if region.blocks() == 0 || region.smaller_class().is_some() {
+        if region.blocks() == 0 || region.is_sparse() {
             self.give_room(place);
         }
         Some(self.unpack(address, slot))
@@ -186,9 +185,7 @@ impl LiveTable {
     /// Gives a region a larger run. Returns whether the region has room for another block then.
     #[cold]
     fn make_room(&mut self, place: Place) -> bool {
-        let class = self.index.region(place).class();
-        // The last class has room for a block at each address.
-        let class = class.map_or(0, |class| (class + 1).min(CLASSES - 1));
+        let class = self.index.region(place).larger_class();
         if self.pools[place.pool()].wants_order(class) {
             self.compact(place.pool());
         }
@@ -207,7 +204,7 @@ impl LiveTable {
         let pool = &mut self.pools[place.pool()];
         if region.blocks() == 0 {
             pool.give(region);
-            self.index.set(place, Region::default());
+            self.index.set(place, region.emptied());
         } else if let Some(class) = region.smaller_class()
             && let Some(moved) = pool.move_to(region, class)
         {
@@ -305,7 +302,7 @@ impl LiveTable {
     fn home(&self, place: Place, address: u64) -> Option<&Line> {
         let region = self.index.region(place);
         let line = self.pools[place.pool()].home(region, offset(address));
-        (region != Region::default()).then_some(line)
+        (region.lines() != 0).then_some(line)
     }
 
     fn slot(&self, address: u64) -> Option<Slot> {

@@ -122,6 +122,29 @@ fn a_heap_that_changes_for_long_stays_within_its_bounds() {
 }
 
 #[test]
+fn a_region_that_swings_keeps_its_run() {
+    let mut table = LiveTable::default();
+    let address = |number: u64| 0x7f00_0000_0000 + number * 16;
+    let mut sizes = Vec::new();
+    for _ in 0..3 {
+        (0..200).for_each(|number| _ = insert(&mut table, address(number), block(16, 1)));
+        sizes.push(table.index.region(table.place(address(0))).lines());
+        (50..200).for_each(|number| _ = remove(&mut table, address(number)));
+        sizes.push(table.index.region(table.place(address(0))).lines());
+    }
+    // Only the first time it shrinks.
+    assert_eq!(sizes, [64, 24, 64, 64, 64, 64]);
+    (10..50).for_each(|number| _ = remove(&mut table, address(number)));
+    assert_eq!(table.index.region(table.place(address(0))).lines(), 12);
+    (0..10).for_each(|number| _ = remove(&mut table, address(number)));
+    assert_eq!(table.index.region(table.place(address(0))).lines(), 0);
+    check(&table);
+    insert(&mut table, address(0), block(16, 1));
+    assert_eq!(table.index.region(table.place(address(0))).lines(), 8);
+    check(&table);
+}
+
+#[test]
 fn blocks_for_which_there_is_no_page_are_in_a_map() {
     let mut table = LiveTable::default();
     let address = |number: u64| 0x7f00_0000_0000 + number * 16;
