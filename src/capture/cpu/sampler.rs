@@ -111,7 +111,7 @@ impl Sampler {
             // A thread that has ended has no clock any more. A last sample may have come after the clock was read.
             let now = now.unwrap_or(0).max(accounted).max(self.resumed_ns);
             self.sampled_ns += now - self.resumed_ns;
-            self.pending_ns = now.saturating_sub(accounted);
+            self.pending_ns = now - accounted;
         }
     }
 

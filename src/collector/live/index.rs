@@ -29,6 +29,7 @@ unsafe impl Plain for Region {}
 const LINES_SHIFT: u32 = 21;
 const CLASS_SHIFT: u32 = 13;
 const CLASS_BITS: u32 = 5;
+const CLASS: u64 = ((1 << CLASS_BITS) - 1) << CLASS_SHIFT;
 const SHRUNK: u64 = 1 << (CLASS_SHIFT + CLASS_BITS);
 const SWINGS: u64 = SHRUNK << 1;
 /// Lines of which a region that swings gives none back while it has a block.
@@ -61,9 +62,9 @@ impl Region {
         (self.lines() != 0).then_some(self.last_class())
     }
 
-    /// Returns its run's class, or without blocks that of its first run.
+    /// Returns the class of its run, or of the last one that it had.
     fn last_class(self) -> usize {
-        (self.0 >> CLASS_SHIFT) as usize & ((1 << CLASS_BITS) - 1)
+        ((self.0 & CLASS) >> CLASS_SHIFT) as usize
     }
 
     /// Returns the class that it should have for another block than it has room for.
@@ -122,12 +123,8 @@ impl Region {
 
     /// Returns the region without its run, when it has no blocks.
     pub(super) fn emptied(self) -> Region {
-        let last = if self.0 & SWINGS == 0 {
-            0
-        } else {
-            self.last_class()
-        };
-        Region(self.0 & SWINGS | SHRUNK | (last as u64) << CLASS_SHIFT)
+        // A region that does not swing has shrunk to the first class by now.
+        Region(self.0 & (CLASS | SWINGS) | SHRUNK)
     }
 
     /// Returns the region with its blocks in another run.

@@ -125,22 +125,23 @@ fn a_heap_that_changes_for_long_stays_within_its_bounds() {
 fn a_region_that_swings_keeps_its_run() {
     let mut table = LiveTable::default();
     let address = |number: u64| 0x7f00_0000_0000 + number * 16;
+    let lines_of = |table: &LiveTable| table.index.region(table.place(address(0))).lines();
     let mut sizes = Vec::new();
     for _ in 0..3 {
         (0..200).for_each(|number| _ = insert(&mut table, address(number), block(16, 1)));
-        sizes.push(table.index.region(table.place(address(0))).lines());
+        sizes.push(lines_of(&table));
         (50..200).for_each(|number| _ = remove(&mut table, address(number)));
-        sizes.push(table.index.region(table.place(address(0))).lines());
+        sizes.push(lines_of(&table));
     }
     // Only the first time it shrinks.
     assert_eq!(sizes, [64, 24, 64, 64, 64, 64]);
     (10..50).for_each(|number| _ = remove(&mut table, address(number)));
-    assert_eq!(table.index.region(table.place(address(0))).lines(), 12);
+    assert_eq!(lines_of(&table), 12);
     (0..10).for_each(|number| _ = remove(&mut table, address(number)));
-    assert_eq!(table.index.region(table.place(address(0))).lines(), 0);
+    assert_eq!(lines_of(&table), 0);
     check(&table);
     insert(&mut table, address(0), block(16, 1));
-    assert_eq!(table.index.region(table.place(address(0))).lines(), 8);
+    assert_eq!(lines_of(&table), 8);
     check(&table);
 }
 
