@@ -66,7 +66,7 @@ pub(crate) fn drive(
         let mut spent: BTreeMap<&str, f64> = BTreeMap::new();
         let mut failed = BTreeSet::new();
         for round in 0..plan.rounds {
-            for contender in with_part_in(&contenders, case.workload) {
+            for contender in contenders.iter().filter(|one| case.has(one.id)) {
                 let spent = spent.entry(contender.id).or_default();
                 if *spent > case.enough_seconds || failed.contains(contender.id) {
                     continue;
@@ -123,7 +123,11 @@ fn measure(contender: &Contender, case: &Case, programs: &Programs, round: u32) 
         ALWAYS_ON => return Ok(always_on::measure(contender, case)?.values),
         _ => {}
     }
-    let finish: &[&str] = if case.finish { &["finish"] } else { &[] };
+    let finish: &[&str] = match (case.finish, case.watch) {
+        (true, true) => &["finish", "watch=1"],
+        (true, false) => &["finish"],
+        (false, _) => &[],
+    };
     let mut done = Measured::start(contender, &case.arguments(), finish, &[])?.finish()?;
     // Once is enough: it takes a peer's tools a minute.
     if case.finish && round == 0 {

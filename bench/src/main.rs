@@ -38,8 +38,8 @@ heapray-bench page FILE... FOLDER
     makes the page again, of the runs in FILE; with more than one, each stands for what it measured anew
 heapray-bench list
     says what is measured, and what is missing here
-heapray-bench collector | contexts | report | sites | size
-    figures of heapray alone: the collector's tables, contexts, reports, call sites in memory, cost of building it in
+heapray-bench collector | contexts | hours | report | sites | size
+    figures of heapray alone: the collector's tables, contexts, a week of sampling, reports, call sites in memory, cost of building it in
 heapray-bench symbols FILE
     looking up addresses in the debug information of a program, beside addr2line and llvm-symbolizer
 heapray-bench agreement COUNT FILE...
@@ -70,6 +70,7 @@ fn command(arguments: &[String]) -> Result<()> {
         }
         ["collector"] => details::collector::section(),
         ["contexts"] => details::contexts::section(),
+        ["hours"] => details::hours::section(),
         ["report"] => details::report::section(),
         ["sites"] => details::sites::section(),
         ["size"] => details::size::section(),
@@ -78,6 +79,7 @@ fn command(arguments: &[String]) -> Result<()> {
         ["child", "symbols", who, path, count] => details::symbols::child(who, path, count),
         ["child", "contexts", mode] => details::contexts::child(mode),
         ["child", "contexts", mode, layer, count] => details::contexts::counted(mode, layer, count),
+        ["child", "hours"] => details::hours::child(),
         ["child", "report"] => details::report::child(),
         ["child", "sites", what] => details::sites::child(what),
         ["list"] => list(),

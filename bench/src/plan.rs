@@ -13,6 +13,19 @@ const ALWAYS_ON_CONTENDERS: [&str; 4] = [
     "pyroscope-rs",
 ];
 
+/// The workload `pairs` on ever more threads.
+pub(crate) const CROWD: &str = "crowd";
+/// Contenders in the workloads that show how the cost grows with one quantity: some sizes take the others minutes.
+const SCALE_CONTENDERS: [&str; 7] = [
+    "off",
+    "got",
+    "got-sampling",
+    "plain",
+    "heapscope",
+    "heaptrack",
+    "heaptrack-other",
+];
+
 /// Contenders that record by route, which only a service has.
 const BY_ROUTE: [&str; 2] = ["got-by-route", "got-sampling-by-route"];
 
@@ -36,8 +49,12 @@ pub(crate) struct Case {
     pub(crate) parameters: Vec<(&'static str, String)>,
     /// Set if a report is made at the end, and timed.
     pub(crate) finish: bool,
+    /// Set if the memory of that is measured, too.
+    pub(crate) watch: bool,
     /// A contender that has spent this many seconds on it gets no further rounds.
     pub(crate) enough_seconds: f64,
+    /// Contenders that have a part in it, if not all have.
+    pub(crate) only: Option<&'static [&'static str]>,
 }
 
 impl Case {
@@ -47,7 +64,9 @@ impl Case {
             workload,
             parameters: parameters.iter().map(owned).collect(),
             finish: false,
+            watch: false,
             enough_seconds: 45.0,
+            only: None,
         }
     }
 
@@ -86,6 +105,38 @@ impl Case {
         // Three rounds.
         case.enough_seconds = 100.0;
         case
+    }
+
+    /// Returns the cases that show how the cost grows: live blocks, call sites and threads, from few to many.
+    fn scale(quick: bool) -> Vec<Case> {
+        let largest = |quickly: u32, whole: u32| if quick { quickly } else { whole };
+        let powers = |workload, from: u32, to: u32| {
+            (from..=to)
+                .map(move |power| Case::new(workload, &[("count", &10_u64.pow(power).to_string())]))
+        };
+        let mut sites: Vec<Case> = powers("sites", 2, largest(5, 6)).collect();
+        for case in &mut sites {
+            case.finish = true;
+            case.watch = true;
+        }
+        let threads = [1, 2, 4, 8, 16, 32, 64];
+        let crowd = threads.into_iter().map(|threads| {
+            let mut case = Case::pairs("warm", 60, threads, largest(50, 100));
+            case.workload = CROWD;
+            case
+        });
+        let blocks = powers("blocks", 4, largest(6, 8));
+        let mut cases: Vec<Case> = blocks.chain(sites).chain(crowd).collect();
+        for case in &mut cases {
+            case.only = Some(&SCALE_CONTENDERS);
+        }
+        cases
+    }
+
+    /// Returns whether a contender has a part in it.
+    pub(crate) fn has(&self, contender: &str) -> bool {
+        self.only.is_none_or(|only| only.contains(&contender))
+            && is_measured(self.workload, contender)
     }
 
     /// Returns the parameters as arguments of the measured program.
@@ -151,6 +202,7 @@ impl Plan {
         });
         cases.push(Case::new("threads", &[("count", threads)]));
         cases.push(Case::new("cpp", &[("threads", "8"), ("words", words)]));
+        cases.extend(Case::scale(quick));
         if quick {
             for case in &mut cases {
                 case.enough_seconds = case.enough_seconds.min(10.0);
@@ -171,7 +223,18 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALWAYS_ON, is_measured};
+    use super::{ALWAYS_ON, CROWD, Plan, is_measured};
+
+    #[test]
+    fn sizes_are_measured_for_some_contenders() {
+        for workload in ["blocks", "sites", CROWD] {
+            let cases = Plan::new(true).cases;
+            let case = cases.iter().find(|case| case.workload == workload);
+            let case = case.unwrap();
+            assert!(case.has("off") && case.has("heapscope"));
+            assert!(!case.has("dhat") && !case.has("got-by-route"));
+        }
+    }
 
     #[test]
     fn what_is_always_on_is_measured_beside_the_unprofiled_programs_alone() {

@@ -170,10 +170,14 @@ fn count(what: &str) -> Result<()> {
 }
 
 /// Random numbers by xorshift: the same events in each run.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn new() -> Random {
+        Random(88_172_645_463_325_252)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -233,7 +237,7 @@ struct Program {
 
 impl Program {
     fn new(before: usize, step: fn(&mut Program)) -> Program {
-        let mut random = Random(88_172_645_463_325_252);
+        let mut random = Random::new();
         Program {
             heap: Addresses::default(),
             events: Vec::with_capacity(MADE),

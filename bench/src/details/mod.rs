@@ -3,6 +3,7 @@
 pub(crate) mod agreement;
 pub(crate) mod collector;
 pub(crate) mod contexts;
+pub(crate) mod hours;
 pub(crate) mod report;
 pub(crate) mod sites;
 pub(crate) mod size;
@@ -10,9 +11,6 @@ pub(crate) mod symbols;
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use heapray::Profiler;
 use heapray_bench_workloads::Result;
@@ -61,25 +59,6 @@ fn measured(arguments: &[&str]) -> Result<Values> {
     let pairs = text.lines().filter_map(|line| line.split_once('='));
     let pairs = pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
     Ok(Values(pairs.collect()))
-}
-
-/// Does `work`, and returns the most that `look` saw meanwhile, which is the memory of a child process.
-fn watched<T>(look: fn() -> u64, work: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            let mut most = 0;
-            while !is_over.load(Ordering::Relaxed) {
-                most = most.max(look());
-                thread::sleep(Duration::from_millis(1));
-            }
-            most
-        });
-        let done = work();
-        is_over.store(true, Ordering::Relaxed);
-        let most = watcher.join().map_err(|_| "the watcher panicked")?;
-        Ok((done?, most))
-    })
 }
 
 /// Returns `12.3 MiB`.

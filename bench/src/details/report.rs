@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use heapray_bench_workloads::{
-    Result, children_cpu, largest_child, process_cpu, reset_most, resident, stacks,
+    Result, children_cpu, largest_child, process_cpu, reset_most, resident, stacks, watched,
 };
 
-use super::{measured, mib, recording, watched};
+use super::{measured, mib, recording};
 
 const EVENTS: usize = 10_000_000;
 const LIVE: usize = 1_000_000;

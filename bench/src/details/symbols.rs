@@ -11,10 +11,10 @@ use heapray::capture::event::{Kind, NodeId};
 use heapray::collector::snapshot::{Module, ModuleId, RawNode, RawSite, StackTable};
 use heapray::symbolize::{ReportOptions, resolve};
 use heapray_bench_workloads::{
-    Result, children_cpu, largest_child_with_files, process_cpu, resident,
+    Result, children_cpu, largest_child_with_files, process_cpu, resident, watched,
 };
 
-use super::{measured, mib, watched};
+use super::{measured, mib};
 
 const ADDRESSES: [usize; 2] = [100, 10_000];
 

@@ -94,6 +94,15 @@ impl<'a> Figures<'a> {
             .map(|(own, off)| own - off)
     }
 
+    /// Returns what the profiler adds to what `of` makes of a run's values.
+    pub(crate) fn added_of(
+        &self,
+        case: &str,
+        of: impl Fn(&BTreeMap<String, f64>) -> Option<f64> + Copy,
+    ) -> Option<f64> {
+        self.both(case, of).map(|(own, off)| own - off)
+    }
+
     /// Returns the part of them on the thread that makes the pairs.
     pub(crate) fn added_on_thread(&self, case: &str) -> Option<f64> {
         self.both(case, |values| {

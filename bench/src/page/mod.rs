@@ -3,6 +3,7 @@
 mod always_on;
 mod figures;
 mod plot;
+mod scale;
 mod tables;
 
 use std::fmt::Write as _;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::always_on;
 use super::figures::{self, Figures};
+use super::{always_on, scale};
 use crate::runs::Runs;
 
 pub(super) type Column<'a> = (&'a str, &'a dyn Fn(&Figures) -> Option<String>);
@@ -15,6 +15,7 @@ pub(crate) fn all(runs: &Runs, out: &mut String) {
     always_on::section(runs, out);
     live(runs, out);
     rest(runs, out);
+    scale::section(runs, out);
     instructions(runs, out);
     work(runs, out);
     versions(runs, out);
@@ -397,7 +398,7 @@ pub(super) fn micro(ns: Option<f64>) -> Option<String> {
     ns.map(|ns| format!("{:.1} µs", ns / 1e3))
 }
 
-fn seconds(ns: Option<f64>) -> Option<String> {
+pub(super) fn seconds(ns: Option<f64>) -> Option<String> {
     ns.map(|ns| format!("{:.2} s", ns / 1e9))
 }
 

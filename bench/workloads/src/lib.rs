@@ -15,6 +15,7 @@ mod options;
 mod pairs;
 mod profiler;
 mod random;
+mod scale;
 mod server;
 pub mod stacks;
 mod threads;
@@ -25,7 +26,7 @@ use std::time::Instant;
 
 pub use measure::{
     Resident, Result, children_cpu, largest_child, largest_child_of, largest_child_with_files,
-    process_cpu, reset_most, resident, thread_cpu,
+    process_cpu, reset_most, resident, thread_cpu, watched,
 };
 pub use options::Options;
 pub use profiler::{Folded, Profiler, Unprofiled, Written};
@@ -56,7 +57,9 @@ pub fn run<P: Profiler>(arguments: &[String], begin: impl FnOnce() -> Result<P>)
     println!("pid={}", std::process::id());
     // Live blocks stay live until the report is written.
     let kept: Box<dyn Any> = match workload.as_str() {
-        "pairs" => Box::new(pairs::run(&options, &mut profiler)?),
+        "pairs" | "crowd" => Box::new(pairs::run(&options, &mut profiler)?),
+        "blocks" => Box::new(scale::blocks(&options, &mut profiler)?),
+        "sites" => Box::new(scale::sites(&options, &mut profiler)?),
         "live" => Box::new(live::run(&options, &mut profiler)?),
         "server" => Box::new(server::run(&mut profiler)?),
         "threads" => Box::new(threads::run(&options, &mut profiler)?),
@@ -67,8 +70,19 @@ pub fn run<P: Profiler>(arguments: &[String], begin: impl FnOnce() -> Result<P>)
         println!("{name}={value}");
     }
     if let Some(folder) = options.text("finish") {
+        let is_watched = options.number("watch", 0)? == 1;
+        let pid = std::process::id();
         let (cpu, start) = (process_cpu(), Instant::now());
-        let written = profiler.finish(folder.as_ref())?;
+        let written = if is_watched {
+            reset_most(pid)?;
+            let before = resident(pid)?.now;
+            let (written, helper) = watched(largest_child, || profiler.finish(folder.as_ref()))?;
+            let own = resident(pid)?.most.saturating_sub(before);
+            println!("finish_memory={}", own + helper);
+            written
+        } else {
+            profiler.finish(folder.as_ref())?
+        };
         println!("finish_ns={}", start.elapsed().as_nanos());
         println!("finish_cpu_ns={}", (process_cpu() - cpu).as_nanos());
         written.tell();

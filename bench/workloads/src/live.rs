@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use serde_json::Value;
 
-use crate::measure::{Result, Stretch, resident};
+use crate::measure::{Result, Stretch, resident, second_thread};
 use crate::options::Options;
 use crate::profiler::Profiler;
 use crate::random::Random;
@@ -37,13 +37,7 @@ pub(crate) fn run(options: &Options, profiler: &mut dyn Profiler) -> Result<Heap
     let mut heap = Heap::default();
     let mut random = Random::new(1);
     let process = std::process::id();
-    // A service has more than one thread, and so has every process with a profiler in it. With a single thread glibc's
-    // allocator takes no locks, so the unprofiled run would use a faster allocator.
-    std::thread::spawn(|| {
-        loop {
-            std::thread::park();
-        }
-    });
+    second_thread();
     println!("rss_before={}", resident(process)?.now);
     let stretch = Stretch::begin();
     stacks::trunk(DEPTH, &mut || heap.build(blocks));

@@ -1,6 +1,8 @@
 //! Clocks and memory of a process.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::profiler::Profiler;
@@ -126,6 +128,39 @@ fn bytes_of(status: &str, name: &str) -> Option<u64> {
 /// The process does not exist.
 pub fn reset_most(pid: u32) -> Result<()> {
     Ok(fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
+}
+
+/// Does `work`, and returns the most that `look` saw meanwhile, which is the memory of a child process.
+///
+/// # Errors
+///
+/// An error of `work`.
+pub fn watched<T>(look: fn() -> u64, work: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut most = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                most = most.max(look());
+                thread::sleep(Duration::from_millis(1));
+            }
+            most
+        });
+        let done = work();
+        is_over.store(true, Ordering::Relaxed);
+        let most = watcher.join().map_err(|_| "the watcher panicked")?;
+        Ok((done?, most))
+    })
+}
+
+/// Starts a thread that does nothing. A service has more than one thread, and so has every process with a profiler in it. With
+/// a single thread glibc's allocator takes no locks, so the unprofiled run would use a faster allocator.
+pub(crate) fn second_thread() {
+    thread::spawn(|| {
+        loop {
+            thread::park();
+        }
+    });
 }
 
 /// Measured part of the work.
