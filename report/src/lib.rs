@@ -7,6 +7,7 @@
 pub mod calendar;
 pub mod checkpoints;
 mod clean;
+mod compress;
 mod error_chain;
 pub mod formats;
 mod hash;

@@ -39,7 +39,9 @@ pub fn main<P: Profiler>(begin: impl FnOnce() -> Result<P>) -> ExitCode {
         // Without destructors: the profiler's work at its end is timed above, or not wanted.
         Ok(()) => std::process::exit(0),
         Err(error) => {
-            eprintln!("error: {error}");
+            let causes = std::iter::successors(error.source(), |cause| cause.source());
+            let causes: String = causes.map(|cause| format!(": {cause}")).collect();
+            eprintln!("error: {error}{causes}");
             ExitCode::FAILURE
         }
     }

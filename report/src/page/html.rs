@@ -2,16 +2,10 @@
 
 use std::io::{self, Write};
 
-use base64::engine::general_purpose::STANDARD;
-use base64::write::EncoderWriter;
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
-
 use super::ranking::Ranking;
 use super::{Page, assets, payload};
-use crate::Report;
 use crate::markup::Escaped;
-use crate::template;
+use crate::{Report, compress, template};
 
 /// Writes `page` to `out`, to open at `opens`.
 pub(super) fn write(
@@ -39,13 +33,7 @@ fn fill(
         "style_hash" => out.write_all(assets::policy_hash(assets::STYLE).as_bytes()),
         "script" => out.write_all(assets::SCRIPT.as_bytes()),
         "script_hash" => out.write_all(assets::policy_hash(&assets::SCRIPT).as_bytes()),
-        "data" => {
-            let encoder = EncoderWriter::new(&mut *out, &STANDARD);
-            let mut compressor = ZlibEncoder::new(encoder, Compression::default());
-            payload::write(page, ranking, &mut compressor)?;
-            compressor.finish()?.finish()?;
-            Ok(())
-        }
+        "data" => compress::in_page(out, |mut out| payload::write(page, ranking, &mut out)),
         _ => unreachable!("the template has only the slots above; a test opens every page"),
     }
 }

@@ -3,16 +3,11 @@
 use std::io::{self, Write};
 use std::sync::LazyLock;
 
-use base64::engine::general_purpose::STANDARD;
-use base64::write::EncoderWriter;
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
-
 use super::ParallelReport;
 use super::columns::Data;
 use crate::markup::Escaped;
 use crate::page::shared;
-use crate::template;
+use crate::{compress, template};
 
 const TEMPLATE: &str = include_str!("../../page/parallel/template.html");
 const STYLE: &str = include_str!("../../page/parallel/style.css");
@@ -54,13 +49,9 @@ fn fill(slot: &str, report: &ParallelReport, out: &mut impl Write) -> io::Result
         "style_hash" => out.write_all(shared::policy_hash(STYLE).as_bytes()),
         "script" => out.write_all(SCRIPT.as_bytes()),
         "script_hash" => out.write_all(shared::policy_hash(&SCRIPT).as_bytes()),
-        "data" => {
-            let encoder = EncoderWriter::new(&mut *out, &STANDARD);
-            let mut compressor = ZlibEncoder::new(encoder, Compression::default());
-            serde_json::to_writer(&mut compressor, &Data::of(report))?;
-            compressor.finish()?.finish()?;
-            Ok(())
-        }
+        "data" => compress::in_page(out, |out| {
+            Ok(serde_json::to_writer(out, &Data::of(report))?)
+        }),
         _ => unreachable!("the template has only the slots above; a test fills it"),
     }
 }

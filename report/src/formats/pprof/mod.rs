@@ -28,9 +28,6 @@ mod tests;
 
 use std::io::{self, Write};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
 use self::code::{Code, Texts};
 use self::fold::Fold;
 pub use self::options::{Labels, MOST_BYTES, MOST_SAMPLES, Options, UnknownLabel};
@@ -38,9 +35,9 @@ use self::proto::{Label, Profile, Sample};
 use self::samples::{Key, Samples, Sums};
 use self::wire::Part;
 use super::spelling;
-use crate::Report;
 use crate::model::Tally;
 use crate::views::replica_of;
+use crate::{Report, compress};
 
 /// Length at which parts are written out.
 const CHUNK: usize = 1 << 16;
@@ -63,27 +60,23 @@ fn write_within(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let samples = Samples::of(report, options.labels);
-    let mut out = GzEncoder::new(out, Compression::new(4));
-    if options.limit == 0 {
-        encode(&samples, &Fold::nothing(&samples), options, &mut out)?;
-    } else {
+    compress::gzip(out, |mut out| {
+        if options.limit == 0 {
+            return encode(&samples, &Fold::nothing(&samples), options, &mut out);
+        }
         let mut fold = Fold::to(options.limit as usize, &samples);
         loop {
             let mut profile = Measured::new(most_bytes);
             encode(&samples, &fold, options, &mut profile)?;
             if profile.fits() {
-                out.write_all(&profile.bytes)?;
-                break;
+                return out.write_all(&profile.bytes);
             }
             // Of a profile that cannot be smaller, only mappings and comments are left.
             if !fold.more(profile.length, most_bytes) {
-                encode(&samples, &fold, options, &mut out)?;
-                break;
+                return encode(&samples, &fold, options, &mut out);
             }
         }
-    }
-    out.finish()?;
-    Ok(())
+    })
 }
 
 /// Profile that is kept as long as it is not too long, and measured in any case.

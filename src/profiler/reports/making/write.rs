@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::iter;
 use std::time::SystemTime;
 
-use heapray_report::memray::MemoryLimit;
+use heapray_report::memray::{MemoryLimit, TooLarge};
 use heapray_report::model::Event;
 use heapray_report::page::{Page, SourceFiles};
 use heapray_report::views::{IntervalOptions, Intervals};
@@ -16,10 +16,11 @@ use crate::contexts::LabelKey;
 use crate::profiler::store::{OutputKey, OutputKind};
 use crate::symbolize::{Apart, Resolved, Wanted};
 
-/// Blocks that may be live at a time, and allocations, for the page to be made with the event log: following a block
-/// takes about 50 bytes, and an allocation 200 ns. With more, the page says how else to get one.
+/// Blocks that may be live at a time, allocations, and call sites, for the page to be made with the event log: following a
+/// block takes about 50 bytes, an allocation 200 ns, and a call site has two rows. With more, the page says how else to get one.
 const MOST_BLOCKS: u64 = 250_000;
 const MOST_ALLOCATIONS: u64 = 5_000_000;
+const MOST_SITES: usize = MOST_ROWS / 2;
 /// Rows of the page's intervals: some hundred kilobytes of it.
 const MOST_ROWS: usize = 200_000;
 /// Memory that both may take: a file whose sums are wrong cannot take more.
@@ -38,7 +39,8 @@ where
     let has_log = events.is_some();
     let sums = &report.totals;
     let few = sums.allocated.count <= MOST_ALLOCATIONS
-        && sums.high_water.count.max(sums.live.count) <= MOST_BLOCKS;
+        && sums.high_water.count.max(sums.live.count) <= MOST_BLOCKS
+        && report.sites.len() <= MOST_SITES;
     let options = IntervalOptions {
         rows: MOST_ROWS,
         memory: MOST_MEMORY,
@@ -47,7 +49,8 @@ where
     let intervals = events
         .filter(|_| few)
         .map(|events| Intervals::of(report, events, options))
-        .transpose()?;
+        .transpose()
+        .or_else(|error| if_too_large(error, None))?;
     let sources = built.map(|built| SourceFiles {
         root: &report.about.source_root,
         until: Some(built),
@@ -60,6 +63,12 @@ where
         has_log,
     };
     page.write_opened_at(opens_at, out)
+}
+
+/// Returns `instead` if `error` says that something is too large.
+fn if_too_large<T>(error: io::Error, instead: T) -> io::Result<T> {
+    let is_too_large = error.get_ref().is_some_and(|cause| cause.is::<TooLarge>());
+    if is_too_large { Ok(instead) } else { Err(error) }
 }
 
 /// Writes the session's report so that memray tells threads of one name apart where it must.
