@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::plain_name::{plain_name, short_name};
-use super::rebuild::{placed, restack};
+use super::rebuild::{placed, reframe};
 use crate::Report;
 use crate::model::{Frame, StrId, Strings};
 
@@ -56,16 +56,12 @@ pub(crate) fn with_both_names(report: &Report) -> Option<Report> {
 
 fn plain(report: &Report) -> Report {
     let mut known = HashMap::new();
-    restack(report, |path, strings, out| {
-        out.extend(path.iter().map(|&id| {
-            let (frame, place) = placed(report, id);
-            let function = *known
-                .entry((frame.function, is_python(report, frame)))
-                .or_insert_with_key(|&(name, python)| {
-                    shown(strings, report.strings.get(name), python)
-                });
-            (Frame { function, ..frame }, place)
-        }));
+    reframe(report, |id, strings| {
+        let (frame, place) = placed(report, id);
+        let function = *known
+            .entry((frame.function, is_python(report, frame)))
+            .or_insert_with_key(|&(name, python)| shown(strings, report.strings.get(name), python));
+        (Frame { function, ..frame }, place)
     })
 }
 

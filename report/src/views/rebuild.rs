@@ -161,6 +161,30 @@ pub(super) fn restack(
     })
 }
 
+/// Returns the report with each frame replaced by the result of `change`. Sites whose stacks become the same are joined, as by
+/// [`restack`]. This looks at each node of the call tree once, and not at each frame of each call stack.
+pub(super) fn reframe(
+    report: &Report,
+    mut change: impl FnMut(FrameId, &mut Strings) -> (Frame, Place),
+) -> Report {
+    let mut into = shell(report);
+    let mut frames = FrameTable::emptied(&mut into);
+    let mut known: FastMap<u64, FrameId> = FastMap::default();
+    let mut stacks = Stacks::default();
+    let mut copier = StackCopier::new(&report.stacks);
+    let mut changed = rebuild(report, into, |into, site| {
+        let stack = copier.copy(site.stack, &mut stacks, |id| {
+            *known.entry(u64::from(id.0)).or_insert_with(|| {
+                let (frame, place) = change(id, &mut into.strings);
+                frames.intern(into, frame, place)
+            })
+        });
+        Some(Site { stack, ..*site })
+    });
+    changed.stacks = stacks;
+    changed
+}
+
 /// Frames of a report that is being made, each once.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {

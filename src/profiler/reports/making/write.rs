@@ -68,7 +68,11 @@ where
 /// Returns `instead` if `error` says that something is too large.
 fn if_too_large<T>(error: io::Error, instead: T) -> io::Result<T> {
     let is_too_large = error.get_ref().is_some_and(|cause| cause.is::<TooLarge>());
-    if is_too_large { Ok(instead) } else { Err(error) }
+    if is_too_large {
+        Ok(instead)
+    } else {
+        Err(error)
+    }
 }
 
 /// Writes the session's report so that memray tells threads of one name apart where it must.
