@@ -48,6 +48,15 @@ impl Contender {
         contender
     }
 
+    /// Returns the contender with one more variable.
+    pub(crate) fn also(&self, name: &'static str, value: &str) -> Contender {
+        let mut contender = self.clone();
+        if let Setup::Variables(variables) = &mut contender.setup {
+            variables.push((name, value.to_owned()));
+        }
+        contender
+    }
+
     /// Returns whether it pushes profiles.
     pub(crate) fn pushes(&self) -> bool {
         matches!(&self.setup, Setup::Variables(variables)

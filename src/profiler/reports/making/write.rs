@@ -199,3 +199,26 @@ fn write(
         OutputKind::File(format) => format.write(report, &key.choices(), out),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use heapray_report::model::Event;
+
+    use super::*;
+
+    fn page(error: io::Error) -> io::Result<String> {
+        let (report, events) = (Report::default(), iter::once(Err::<Event, _>(error)));
+        let mut page = Vec::new();
+        write_page(&report, Some(events), "", None, &mut page)?;
+        Ok(String::from_utf8(page).unwrap())
+    }
+
+    #[test]
+    fn a_log_that_needs_too_much_memory_is_left_out_of_the_page() {
+        let too_large = TooLarge { limit: MOST_MEMORY };
+        let page_without = page(too_large.into()).unwrap();
+        assert!(page_without.starts_with("<!doctype html>"));
+        let damaged = page(io::ErrorKind::InvalidData.into()).unwrap_err();
+        assert_eq!(damaged.kind(), io::ErrorKind::InvalidData);
+    }
+}
