@@ -1,5 +1,6 @@
 //! The tables of how the cost grows: with live blocks, with call sites, with threads.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::figures::{Figures, cpu};
@@ -19,7 +20,8 @@ pub(super) fn section(runs: &Runs, out: &mut String) {
         return;
     }
     out.push_str(
-        "## How it scales\n\nIn brackets: the unprofiled program. Other figures are what the profiler adds to it.\n\n",
+        "## How it scales\n\nIn brackets: the unprofiled program. Other figures are what the profiler adds to it. What bends the curves, \
+         and a week of sampling, are in the [notes on performance](performance-notes.md#how-it-scales).\n\n",
     );
     let curves: [(&str, &str, Per, Figure); 5] = [
         (
@@ -76,9 +78,14 @@ fn curve(
     }
     let _ = writeln!(out, "\n|---:|{}", "---:|".repeat(columns.len()));
     for case in &cases {
+        let figures = columns.iter().map(|one| figure(one, case));
+        let figures: Vec<Option<String>> = figures.collect();
+        if figures.iter().all(Option::is_none) {
+            continue;
+        }
         let _ = write!(out, "| {} |", size(case));
-        for one in &columns {
-            let _ = write!(out, " {} |", figure(one, case).unwrap_or_default());
+        for figure in figures {
+            let _ = write!(out, " {} |", figure.unwrap_or_default());
         }
         out.push('\n');
     }
@@ -147,8 +154,10 @@ fn added(one: &Figures, case: &str, per: Per) -> Option<String> {
 }
 
 fn memory(one: &Figures, case: &str, per: Per) -> Option<String> {
-    let each = |values: &std::collections::BTreeMap<String, f64>| {
-        Some(values.get("rss_live")? / values.get(per)?)
+    let each = |values: &BTreeMap<String, f64>| {
+        // Of fewer, the pages that the program itself touches for the first time are the most.
+        let count = values.get(per).filter(|&&count| count >= 10_000.0)?;
+        Some(values.get("rss_live")? / count)
     };
     if one.is_profiled() {
         let added = one.added_of(case, each)?;
