@@ -142,29 +142,32 @@ fn size(case: &str) -> String {
 }
 
 fn added(one: &Figures, case: &str, per: Per) -> Option<String> {
-    let each =
-        |values: &std::collections::BTreeMap<String, f64>| Some(cpu(values)? / values.get(per)?);
-    if one.is_profiled() {
-        let added = one.added_of(case, each)?;
-        Some(format!("{added:+.0} ns"))
-    } else {
-        let each = one.median(case, each)?;
-        Some(format!("({each:.0} ns)"))
-    }
+    shown(one, case, "ns", |values| {
+        Some(cpu(values)? / values.get(per)?)
+    })
 }
 
 fn memory(one: &Figures, case: &str, per: Per) -> Option<String> {
-    let each = |values: &BTreeMap<String, f64>| {
+    shown(one, case, "B", |values| {
         // Of fewer, the pages that the program itself touches for the first time are the most.
         let count = values.get(per).filter(|&&count| count >= 10_000.0)?;
         Some(values.get("rss_live")? / count)
-    };
+    })
+}
+
+/// Returns what a profiler adds to what `of` makes of a run's values, or the whole of it in brackets.
+fn shown(
+    one: &Figures,
+    case: &str,
+    unit: &str,
+    of: impl Fn(&BTreeMap<String, f64>) -> Option<f64> + Copy,
+) -> Option<String> {
     if one.is_profiled() {
-        let added = one.added_of(case, each)?;
-        Some(format!("{added:+.0} B"))
+        let added = one.added_of(case, of)?;
+        Some(format!("{added:+.0} {unit}"))
     } else {
-        let each = one.median(case, each)?;
-        Some(format!("({each:.0} B)"))
+        let whole = one.median(case, of)?;
+        Some(format!("({whole:.0} {unit})"))
     }
 }
 
