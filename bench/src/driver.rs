@@ -123,19 +123,14 @@ fn measure(contender: &Contender, case: &Case, programs: &Programs, round: u32) 
         ALWAYS_ON => return Ok(always_on::measure(contender, case)?.values),
         _ => {}
     }
-    let finish: &[&str] = match (case.finish, case.watch) {
-        (true, true) => &["finish", "watch=1"],
-        (true, false) => &["finish"],
-        (false, _) => &[],
-    };
     let mut contender = contender.clone();
     if case.only.is_some() {
         // Far from its default, 2 GiB: the curve is to show what bends it besides.
         contender = contender.also("MEMRAY_PROFILER_OVERHEAD_LIMIT", "16 GiB");
     }
-    let mut done = Measured::start(&contender, &case.arguments(), finish, &[])?.finish()?;
+    let mut done = Measured::start(&contender, &case.arguments(), case.finish, &[])?.finish()?;
     // Once is enough: it takes a peer's tools a minute.
-    if case.finish && round == 0 {
+    if !case.finish.is_empty() && round == 0 {
         after::finish(&contender, programs, &mut done)?;
     }
     Ok(done.values)

@@ -26,6 +26,11 @@ const SCALE_CONTENDERS: [&str; 7] = [
     "heaptrack-other",
 ];
 
+/// Words for a measured program that makes a report at its end.
+const FINISH: [&str; 1] = ["finish"];
+/// The same for one that also measures the memory of that.
+const FINISH_WATCHED: [&str; 2] = ["finish", "watch=1"];
+
 /// Contenders that record by route, which only a service has.
 const BY_ROUTE: [&str; 2] = ["got-by-route", "got-sampling-by-route"];
 
@@ -47,10 +52,8 @@ pub(crate) fn is_measured(workload: &str, contender: &str) -> bool {
 pub(crate) struct Case {
     pub(crate) workload: &'static str,
     pub(crate) parameters: Vec<(&'static str, String)>,
-    /// Set if a report is made at the end, and timed.
-    pub(crate) finish: bool,
-    /// Set if the memory of that is measured, too.
-    pub(crate) watch: bool,
+    /// [`FINISH`] or [`FINISH_WATCHED`], if a report is made at the end, and timed.
+    pub(crate) finish: &'static [&'static str],
     /// A contender that has spent this many seconds on it gets no further rounds.
     pub(crate) enough_seconds: f64,
     /// Contenders that have a part in it, if not all have.
@@ -63,8 +66,7 @@ impl Case {
         Case {
             workload,
             parameters: parameters.iter().map(owned).collect(),
-            finish: false,
-            watch: false,
+            finish: &[],
             enough_seconds: 45.0,
             only: None,
         }
@@ -116,8 +118,7 @@ impl Case {
         };
         let mut sites: Vec<Case> = powers("sites", 2, largest(5, 6)).collect();
         for case in &mut sites {
-            case.finish = true;
-            case.watch = true;
+            case.finish = &FINISH_WATCHED;
         }
         let threads = [1, 2, 4, 8, 16, 32, 64];
         let crowd = threads.into_iter().map(|threads| {
@@ -192,7 +193,7 @@ impl Plan {
             ("2000000", "100000", "200000", "2")
         };
         let mut live = Case::new("live", &[("blocks", blocks)]);
-        live.finish = true;
+        live.finish = &FINISH;
         cases.push(live);
         cases.push(Case::new("server", &[("seconds", seconds)]));
         cases.push(if quick {

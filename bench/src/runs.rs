@@ -155,6 +155,26 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
 }
 
 #[cfg(test)]
+impl Runs {
+    /// Returns `runs` of contenders that have their ids as titles and are compared with `off`.
+    pub(crate) fn of(contenders: &[&str], runs: Vec<Run>) -> Runs {
+        let about = |id: &&str| About {
+            id: (*id).to_owned(),
+            title: (*id).to_owned(),
+            against: "off".to_owned(),
+            version: String::new(),
+        };
+        Runs {
+            machine: Machine::default(),
+            quick: false,
+            contenders: contenders.iter().map(about).collect(),
+            missing: Vec::new(),
+            runs,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::{Run, Runs, median};
     use crate::machine::Machine;
@@ -172,10 +192,7 @@ mod tests {
                 heapray: heapray.into(),
                 ..Machine::default()
             },
-            quick: false,
-            contenders: Vec::new(),
-            missing: Vec::new(),
-            runs: cases.iter().map(run).collect(),
+            ..Runs::of(&[], cases.iter().map(run).collect())
         }
     }
 

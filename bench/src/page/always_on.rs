@@ -89,8 +89,7 @@ fn cpu(values: &BTreeMap<String, f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::machine::Machine;
-    use crate::runs::{About, Run, Runs};
+    use crate::runs::{Run, Runs};
 
     #[test]
     fn cpu_is_that_of_all_processes_and_pushes_are_shown() {
@@ -111,19 +110,8 @@ mod tests {
                 failed: None,
             }
         };
-        let about = |id: &str| About {
-            id: id.to_owned(),
-            title: id.to_owned(),
-            against: "off".to_owned(),
-            version: String::new(),
-        };
-        let runs = Runs {
-            machine: Machine::default(),
-            quick: false,
-            contenders: vec![about("off"), about("peer")],
-            missing: Vec::new(),
-            runs: vec![run("off", 0.0, None), run("peer", 2_500.0, Some(3.0))],
-        };
+        let measured = vec![run("off", 0.0, None), run("peer", 2_500.0, Some(3.0))];
+        let runs = Runs::of(&["off", "peer"], measured);
         let mut page = String::new();
         super::section(&runs, &mut page);
         assert!(page.contains("loaded for 20 seconds"), "{page}");

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use heapray_report::units::grouped;
+
 use super::figures::{Figures, cpu};
 use super::tables::{mib, seconds};
 use crate::plan::CROWD;
@@ -131,14 +133,7 @@ fn cases<'a>(runs: &'a Runs, workload: &str) -> Vec<&'a str> {
 /// Returns the size of a case, which is its last parameter: `1,000,000`.
 fn size(case: &str) -> String {
     let digits = case.rsplit('=').next().unwrap_or_default();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    digits.parse().map_or_else(|_| digits.to_owned(), grouped)
 }
 
 fn added(one: &Figures, case: &str, per: Per) -> Option<String> {
@@ -173,8 +168,7 @@ fn shown(
 
 #[cfg(test)]
 mod tests {
-    use crate::machine::Machine;
-    use crate::runs::{About, Run, Runs};
+    use crate::runs::{Run, Runs};
 
     #[test]
     fn each_size_has_a_row_and_each_contender_a_column() {
@@ -190,24 +184,13 @@ mod tests {
             .into(),
             failed: None,
         };
-        let about = |id: &str| About {
-            id: id.to_owned(),
-            title: id.to_owned(),
-            against: "off".to_owned(),
-            version: String::new(),
-        };
-        let runs = Runs {
-            machine: Machine::default(),
-            quick: false,
-            contenders: vec![about("off"), about("got"), about("idle")],
-            missing: Vec::new(),
-            runs: vec![
-                run(1e4, "off", 40.0),
-                run(1e4, "got", 140.0),
-                run(1e6, "off", 50.0),
-                run(1e6, "got", 170.0),
-            ],
-        };
+        let measured = vec![
+            run(1e4, "off", 40.0),
+            run(1e4, "got", 140.0),
+            run(1e6, "off", 50.0),
+            run(1e6, "got", 170.0),
+        ];
+        let runs = Runs::of(&["off", "got", "idle"], measured);
         let mut page = String::new();
         super::section(&runs, &mut page);
         assert!(page.contains("| | off | got |\n"), "{page}");
