@@ -64,7 +64,9 @@ pub(super) fn build(nodes: &[RawNode], places: &Places, full: bool) -> Tree {
             }
         }
     }
-    builder.tree
+    let mut tree = builder.tree;
+    tree.stacks = tree.stacks.built();
+    tree
 }
 
 /// Returns the end of each node's stack: the frame with [`Role::Code`] that is nearest to the leaf, or the leaf if the stack

@@ -286,7 +286,7 @@ impl Tables {
         report.about.producer = self.producer.unwrap_or_else(|| "memray".into());
         report.strings = self.strings;
         report.frames = self.frames;
-        report.stacks = self.stacks;
+        report.stacks = self.stacks.built();
         report.threads = self.threads;
     }
 }

@@ -106,11 +106,17 @@ pub struct StackNode {
     pub frame: FrameId,
 }
 
+impl StackNode {
+    fn key(self) -> u64 {
+        u64::from(self.parent.0) << 32 | u64::from(self.frame.0)
+    }
+}
+
 /// Call tree. Parents come before children; node `n` is `StackId(n + 1)`, since 0 is the empty stack.
 #[derive(Debug, Clone, Default)]
 pub struct Stacks {
     nodes: Vec<StackNode>,
-    /// Stacks by parent and frame.
+    /// Stacks by parent and frame: all of them, or none once the tree is [built](Stacks::built).
     index: FastMap<u64, StackId>,
 }
 
@@ -124,8 +130,11 @@ impl Stacks {
     /// Returns the stack of `parent` with `frame` called from it, and adds it if it is new.
     #[inline]
     pub fn child(&mut self, parent: StackId, frame: FrameId) -> StackId {
+        if self.index.len() != self.nodes.len() {
+            self.index = self.iter().map(|(id, node)| (node.key(), id)).collect();
+        }
         let node = StackNode { parent, frame };
-        let key = (u64::from(parent.0) << 32) | u64::from(frame.0);
+        let key = node.key();
         if let Some(&id) = self.index.get(&key) {
             return id;
         }
@@ -137,6 +146,14 @@ impl Stacks {
         let id = StackId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 stacks"));
         self.index.insert(key, id);
         id
+    }
+
+    /// Frees the memory that only [`child`](Self::child) needs, most of the tree's. A later call of it takes that memory again.
+    #[must_use]
+    pub fn built(mut self) -> Stacks {
+        self.index = FastMap::default();
+        self.nodes.shrink_to_fit();
+        self
     }
 
     /// Returns the node of `id`, or `None` for the empty stack.
@@ -173,5 +190,22 @@ impl Stacks {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_built_tree_still_finds_its_stacks_and_takes_more() {
+        let mut stacks = Stacks::default();
+        let main = stacks.child(StackId::EMPTY, FrameId(1));
+        let leaf = stacks.child(main, FrameId(2));
+        let mut built = stacks.clone().built();
+        assert_eq!(built, stacks);
+        assert_eq!(built.child(main, FrameId(2)), leaf);
+        let other = built.child(main, FrameId(3));
+        assert_eq!((built.child(main, FrameId(3)), built.len()), (other, 3));
     }
 }

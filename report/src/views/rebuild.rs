@@ -9,13 +9,16 @@ use crate::model::{
     Survivors, Tally, Totals,
 };
 
+const NOT_COPIED: StackId = StackId(u32::MAX);
+
 /// Copier of call stacks from one tree into another, each node once.
 #[derive(Debug)]
 pub(super) struct StackCopier<'a> {
     from: &'a Stacks,
     /// The stack that all copies are below.
     root: StackId,
-    known: FastMap<u64, StackId>,
+    /// The copy of each stack of `from`, or [`NOT_COPIED`].
+    known: Vec<StackId>,
     path: Vec<(StackId, FrameId)>,
 }
 
@@ -29,7 +32,7 @@ impl<'a> StackCopier<'a> {
         StackCopier {
             from,
             root,
-            known: FastMap::default(),
+            known: vec![NOT_COPIED; from.len() + 1],
             path: Vec::new(),
         }
     }
@@ -43,8 +46,9 @@ impl<'a> StackCopier<'a> {
     ) -> StackId {
         let mut at = stack;
         let mut copy = loop {
-            if let Some(&known) = self.known.get(&u64::from(at.0)) {
-                break known;
+            match self.known.get(at.0 as usize) {
+                Some(&NOT_COPIED) | None => {}
+                Some(&known) => break known,
             }
             let Some(node) = self.from.node(at) else {
                 break self.root;
@@ -54,7 +58,7 @@ impl<'a> StackCopier<'a> {
         };
         for (original, of) in self.path.drain(..).rev() {
             copy = to.child(copy, frame(of));
-            self.known.insert(u64::from(original.0), copy);
+            self.known[original.0 as usize] = copy;
         }
         copy
     }
@@ -97,6 +101,7 @@ pub(super) fn rebuild(
         .map(|site| change(&mut into, site).map(|site| sites.add(site)))
         .collect();
     into.sites = sites.into_list();
+    into.stacks = std::mem::take(&mut into.stacks).built();
     let number = |site: u32| moved.get(site as usize).copied().flatten();
     into.survivors = report.survivors.renumbered(number);
     into.history = report.history.renumbered(number);
@@ -181,7 +186,7 @@ pub(super) fn reframe(
         });
         Some(Site { stack, ..*site })
     });
-    changed.stacks = stacks;
+    changed.stacks = stacks.built();
     changed
 }
 
