@@ -14,6 +14,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::arch::prefetch;
 use super::memory::{self, GrowArray, Plain};
 
 /// Nodes in the first chunk.
@@ -21,6 +22,8 @@ const FIRST_CHUNK: u32 = 256;
 /// Slots of the first hash table.
 const FIRST_SLOTS: usize = 1024;
 const CHUNKS: usize = 24;
+/// Number of slots that are on their way to the cache while a table is filled.
+const AHEAD: u32 = 16;
 /// Bit of a node's number that says that the tree had no room for the rest of the stack. A call from such a node is the same
 /// node again: a known inner frame below it would make a stack that never existed.
 const SHORT: u32 = 1 << 31;
@@ -286,7 +289,7 @@ impl CallTree {
         if bits > 31 || !memory::has_room(size_of::<u32>() << bits) {
             return false;
         }
-        let Some(slots) = GrowArray::mapped(1 << bits) else {
+        let Some(slots) = GrowArray::hash_table(1 << bits) else {
             return false;
         };
         core::mem::replace(&mut self.slots, slots).release();
@@ -298,12 +301,20 @@ impl CallTree {
     /// Enters every node that is not forgotten into the empty table.
     fn fill(&mut self) {
         for number in self.first..self.count {
-            // SAFETY: this thread has added it.
-            let node = unsafe { self.head().node(number) };
-            let tag = tag(node.parent, node.address);
+            let ahead = self.tag_of((number + AHEAD).min(self.count - 1));
+            prefetch(&self.slots.as_slice()[(ahead >> (32 - self.bits)) as usize]);
+            let tag = self.tag_of(number);
             let slot = self.free_slot(tag);
             self.slots.as_mut_slice()[slot] = tag << self.number_bits | number;
         }
+    }
+
+    /// Returns the tag of node `number`, which is one of the tree's.
+    fn tag_of(&self, number: u32) -> u32 {
+        assert!(number < self.count, "the node was added");
+        // SAFETY: checked.
+        let node = unsafe { self.head().node(number) };
+        tag(node.parent, node.address)
     }
 
     /// Forgets which nodes exist, because addresses have changed their meaning. Numbering goes on, and the old nodes stay

@@ -43,6 +43,9 @@ pub fn was_refused() -> bool {
     REFUSED.load(Ordering::Relaxed) && REFUSED.swap(false, Ordering::Relaxed)
 }
 
+/// Size of a huge page, on x86-64 and on most AArch64 systems.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// Returns `bytes` rounded up to whole pages, or `None` on overflow.
 fn whole_pages(bytes: usize) -> Option<usize> {
     bytes.checked_next_multiple_of(arch::page_size())
@@ -164,6 +167,17 @@ impl<T: Plain> GrowArray<T> {
         })
     }
 
+    /// Does what [`mapped`](Self::mapped) does, for values that are found in no order: with small pages, the processor would
+    /// have to find out for each of them where in memory its page is.
+    #[must_use]
+    pub fn hash_table(capacity: usize) -> Option<GrowArray<T>> {
+        let array = GrowArray::mapped(capacity)?;
+        if array.mapped >= HUGE_PAGE {
+            arch::want_huge_pages(array.start.cast(), array.mapped);
+        }
+        Some(array)
+    }
+
     /// Returns how many values it has room for.
     #[inline(always)]
     #[must_use]
@@ -247,6 +261,12 @@ impl<T: Plain> OwnedArray<T> {
     #[must_use]
     pub fn mapped(capacity: usize) -> Option<OwnedArray<T>> {
         GrowArray::mapped(capacity).map(OwnedArray)
+    }
+
+    /// Does what [`GrowArray::hash_table`] does.
+    #[must_use]
+    pub fn hash_table(capacity: usize) -> Option<OwnedArray<T>> {
+        GrowArray::hash_table(capacity).map(OwnedArray)
     }
 
     /// Does what [`GrowArray::grow`] does.

@@ -56,17 +56,28 @@ impl CallTree {
         {
             return NodeId(at);
         }
-        if self.nodes.len() >= self.most {
-            self.has_cut = true;
-            return parent;
-        }
         let at = self.nodes.len() as u32;
         debug_assert!(parent.0 < at, "a parent is added before its children");
         // All nodes except the root, which nothing calls.
-        self.index
-            .insert(hash, at, || self.nodes.iter().map(hash_of).zip(0..).skip(1));
+        let all = || self.nodes.iter().map(hash_of).zip(0..).skip(1);
+        if self.nodes.len() >= self.most || !self.index.insert(hash, at, all) {
+            self.has_cut = true;
+            return parent;
+        }
         self.nodes.push(node);
         NodeId(at)
+    }
+
+    /// Prefetches what [`child`](Self::child) needs for the calls of a stack below `parent`, outermost first, if they are new.
+    pub fn prefetch(&self, mut parent: NodeId, calls: impl Iterator<Item = u64>) {
+        for (next, address) in (self.nodes.len() as u32..).zip(calls) {
+            self.index.prefetch(hash_of(&RawNode {
+                parent,
+                module: ModuleId::NONE,
+                address,
+            }));
+            parent = NodeId(next);
+        }
     }
 
     /// Allows so many nodes from now on.
@@ -97,7 +108,12 @@ impl CallTree {
     /// Returns the tree's bytes of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        size_of_val(self.nodes.as_slice()) as u64 + self.index.memory_bytes()
+        size_of_val(self.nodes.as_slice()) as u64 + self.mapped_bytes()
+    }
+
+    /// Returns those bytes that are pages of its own and not the allocator's.
+    pub(super) fn mapped_bytes(&self) -> u64 {
+        self.index.mapped_bytes()
     }
 }
 

@@ -7,10 +7,19 @@
 //! It takes half of [`Index`](super::index::Index)'s memory, for rare look-ups. It grows by half, so that fewer slots are
 //! empty. It keeps only a part of each hash, so the vector's owner passes the hashes again when it grows.
 
+use std::collections::VecDeque;
+
+use crate::capture::arch::prefetch;
+use crate::capture::memory::OwnedArray;
+
+/// Number of slots that are on their way to the cache while the index grows.
+const AHEAD: usize = 16;
+
 /// Hash index; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
-    slots: Vec<u32>,
+    /// The slots, in pages of the index's own, or none.
+    slots: Option<OwnedArray<u32>>,
     len: usize,
 }
 
@@ -18,44 +27,84 @@ impl Positions {
     /// Returns the position under `hash` for which `is_it` holds.
     #[inline]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        let mask = position_mask(&self.slots);
-        let mut at = first(&self.slots, hash);
+        let slots = self.slots();
+        let mask = position_mask(slots);
+        let mut at = first(slots, hash);
         loop {
-            let slot = *self.slots.get(at)?;
+            let slot = *slots.get(at)?;
             if slot == 0 {
                 return None;
             }
             if (slot ^ hash as u32) & !mask == 0 && is_it((slot & mask) - 1) {
                 return Some((slot & mask) - 1);
             }
-            at = if at + 1 == self.slots.len() {
-                0
-            } else {
-                at + 1
-            };
+            at = if at + 1 == slots.len() { 0 } else { at + 1 };
         }
     }
 
     /// Adds `position` under `hash`. The index must not have it yet, and it must be at most one above the largest so far.
-    /// `all` returns every earlier position and its hash.
-    pub(super) fn insert<All>(&mut self, hash: u64, position: u32, all: impl FnOnce() -> All)
+    /// `all` returns every earlier position and its hash. Returns false, and adds nothing, without memory.
+    #[must_use]
+    pub(super) fn insert<All>(
+        &mut self,
+        hash: u64,
+        position: u32,
+        all: impl FnOnce() -> All,
+    ) -> bool
     where
         All: Iterator<Item = (u64, u32)>,
     {
         // One extra slot stays free: positions may begin at 1.
-        if (self.len + 2) * 4 >= self.slots.len() * 3 {
-            self.slots = vec![0; (self.slots.len() / 2 * 3).max(64)];
-            for (hash, position) in all() {
-                place(&mut self.slots, hash, position);
-            }
+        if (self.len + 2) * 4 >= self.slots().len() * 3 && !self.grow(all()) {
+            return false;
         }
+        let Some(slots) = &mut self.slots else {
+            return false;
+        };
         self.len += 1;
-        place(&mut self.slots, hash, position);
+        place(slots.as_mut_slice(), hash, position);
+        true
     }
 
-    /// Returns the index's bytes of memory.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        size_of_val(self.slots.as_slice()) as u64
+    #[cold]
+    fn grow(&mut self, all: impl Iterator<Item = (u64, u32)>) -> bool {
+        let Some(mut grown) = OwnedArray::hash_table((self.slots().len() / 2 * 3).max(64)) else {
+            return false;
+        };
+        let mut waiting = VecDeque::with_capacity(AHEAD);
+        for (hash, position) in all {
+            if waiting.len() == AHEAD
+                && let Some((hash, position)) = waiting.pop_front()
+            {
+                place(grown.as_mut_slice(), hash, position);
+            }
+            prefetch(&grown.as_slice()[first(grown.as_slice(), hash)]);
+            waiting.push_back((hash, position));
+        }
+        for (hash, position) in waiting {
+            place(grown.as_mut_slice(), hash, position);
+        }
+        self.slots = Some(grown);
+        true
+    }
+
+    /// Prefetches the slot at which a search for `hash` begins.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64) {
+        let slots = self.slots();
+        if let Some(slot) = slots.get(first(slots, hash)) {
+            prefetch(slot);
+        }
+    }
+
+    /// Returns the index's bytes of memory, all of them pages of its own.
+    pub(super) fn mapped_bytes(&self) -> u64 {
+        size_of_val(self.slots()) as u64
+    }
+
+    #[inline]
+    fn slots(&self) -> &[u32] {
+        self.slots.as_ref().map_or(&[], OwnedArray::as_slice)
     }
 }
 
@@ -83,6 +132,7 @@ fn place(slots: &mut [u32], hash: u64, position: u32) {
 mod tests {
     use super::super::hash::mix;
     use super::*;
+    use crate::capture::arch::page_size;
     use proptest::prelude::*;
 
     proptest! {
@@ -101,11 +151,12 @@ mod tests {
                 prop_assert_eq!(found.map(|at| (at - first) as usize), added.iter().position(|&one| one == key));
                 if found.is_none() {
                     let position = added.len() as u32 + first;
-                    index.insert(hash(key), position, || added.iter().map(|&key| hash(key)).zip(first..));
+                    let all = || added.iter().map(|&key| hash(key)).zip(first..);
+                    prop_assert!(index.insert(hash(key), position, all));
                     added.push(key);
                 }
             }
-            prop_assert!(index.memory_bytes() <= 64 * 4 + added.len() as u64 * 9);
+            prop_assert!(index.mapped_bytes() <= page_size() as u64 + added.len() as u64 * 9);
         }
     }
 }

@@ -29,6 +29,14 @@ pub fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
     address(unsafe { call(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) })
 }
 
+/// Asks the kernel for huge pages behind a mapping. The kernel may have none; then nothing changes.
+pub fn want_huge_pages(start: NonNull<u8>, bytes: usize) {
+    let advice = libc::MADV_HUGEPAGE as usize;
+    let arguments = [start.as_ptr() as usize, bytes, advice, 0, 0, 0];
+    // SAFETY: whatever lies there, this advice does not change it.
+    unsafe { call(libc::SYS_madvise, arguments) };
+}
+
 /// Unmaps memory.
 ///
 /// # Safety

@@ -29,7 +29,7 @@ mod linux;
 pub use linux::{
     cpu_ns_of, create_cpu_timer, delete_timer, futex_wait, futex_wake, gettid, is_main_thread,
     is_readable, map_pages, membarrier, register_membarrier, remap_pages, set_timer, thread_cpu_ns,
-    unmap_pages,
+    unmap_pages, want_huge_pages,
 };
 
 #[cfg(not(heapray_native))]

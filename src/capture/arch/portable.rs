@@ -102,6 +102,9 @@ pub fn has_invariant_tsc() -> bool {
     true
 }
 
+/// Does nothing: huge pages are the system's own matter.
+pub fn want_huge_pages(_: NonNull<u8>, _: usize) {}
+
 /// Maps `bytes` (a multiple of [`page_size`]) of zeroed memory. Returns `None` if the kernel has none.
 #[must_use]
 pub fn map_pages(bytes: usize) -> Option<NonNull<u8>> {

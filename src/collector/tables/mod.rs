@@ -351,6 +351,6 @@ impl Tables {
     /// counts too.
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
-        self.live.mapped_bytes()
+        self.live.mapped_bytes() + self.call_tree.mapped_bytes()
     }
 }
