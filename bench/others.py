@@ -37,8 +37,8 @@ PYTHON = ROOT / "target/tools/python/bin/python"
 LIBRARIES = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu"
 JEMALLOC, TCMALLOC = LIBRARIES / "libjemalloc.so.2", LIBRARIES / "libtcmalloc.so"
 PORT = "7399"
-# A program is ended after so many seconds, and has no figures then.
-LONGEST = 240
+# A program is ended after so many seconds, and has no figures then. What takes long is run once.
+LONGEST, LONG = 240, 45
 
 HEAPRAY = {"LD_PRELOAD": PRELOAD, "MEMRAY_PROFILER": "true", "MEMRAY_PROFILER_DIR": "{dir}"}
 # Name: base of the comparison, files that it needs, environment, words before the command.
@@ -167,18 +167,20 @@ def run(workload, profiler):
 
 def measure(found, rounds):
     """Returns the runs of each workload and profiler."""
-    runs = defaultdict(list)
+    runs, long = defaultdict(list), set()
     for _ in range(rounds):
         for name, workload in found.items():
             for profiler, (_, files, *_) in PROFILERS.items():
                 of_python = profiler.startswith("memray")
                 if not all(path and Path(path).exists() for path in files) or (of_python and not workload.is_python):
                     continue
-                # What has taken too long once is not tried again.
-                if None in runs[name, profiler]:
+                if (name, profiler) in long:
                     continue
                 print(f"{name}: {profiler}", file=sys.stderr)
+                start = time.monotonic()
                 runs[name, profiler].append(run(workload, profiler))
+                if time.monotonic() - start > LONG:
+                    long.add((name, profiler))
     return runs
 
 
