@@ -64,9 +64,8 @@ pub(super) fn build(nodes: &[RawNode], places: &Places, full: bool) -> Tree {
             }
         }
     }
-    let mut tree = builder.tree;
-    tree.stacks = tree.stacks.built();
-    tree
+    builder.tree.stacks.shrink_to_fit();
+    builder.tree
 }
 
 /// Returns the end of each node's stack: the frame with [`Role::Code`] that is nearest to the leaf, or the leaf if the stack

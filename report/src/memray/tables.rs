@@ -286,7 +286,8 @@ impl Tables {
         report.about.producer = self.producer.unwrap_or_else(|| "memray".into());
         report.strings = self.strings;
         report.frames = self.frames;
-        report.stacks = self.stacks.built();
+        report.stacks = self.stacks;
+        report.stacks.shrink_to_fit();
         report.threads = self.threads;
     }
 }

@@ -116,7 +116,7 @@ impl StackNode {
 #[derive(Debug, Clone, Default)]
 pub struct Stacks {
     nodes: Vec<StackNode>,
-    /// Stacks by parent and frame: all of them, or none once the tree is [built](Stacks::built).
+    /// Stacks by parent and frame: all of them, or none after [`shrink_to_fit`](Stacks::shrink_to_fit).
     index: FastMap<u64, StackId>,
 }
 
@@ -149,11 +149,9 @@ impl Stacks {
     }
 
     /// Frees the memory that only [`child`](Self::child) needs, most of the tree's. A later call of it takes that memory again.
-    #[must_use]
-    pub fn built(mut self) -> Stacks {
+    pub fn shrink_to_fit(&mut self) {
         self.index = FastMap::default();
         self.nodes.shrink_to_fit();
-        self
     }
 
     /// Returns the node of `id`, or `None` for the empty stack.
@@ -198,14 +196,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_built_tree_still_finds_its_stacks_and_takes_more() {
+    fn a_shrunk_tree_still_finds_its_stacks_and_takes_more() {
         let mut stacks = Stacks::default();
         let main = stacks.child(StackId::EMPTY, FrameId(1));
         let leaf = stacks.child(main, FrameId(2));
-        let mut built = stacks.clone().built();
-        assert_eq!(built, stacks);
-        assert_eq!(built.child(main, FrameId(2)), leaf);
-        let other = built.child(main, FrameId(3));
-        assert_eq!((built.child(main, FrameId(3)), built.len()), (other, 3));
+        let mut shrunk = stacks.clone();
+        shrunk.shrink_to_fit();
+        assert_eq!(shrunk, stacks);
+        assert_eq!(shrunk.child(main, FrameId(2)), leaf);
+        let other = shrunk.child(main, FrameId(3));
+        assert_eq!((shrunk.child(main, FrameId(3)), shrunk.len()), (other, 3));
     }
 }

@@ -9,16 +9,13 @@ use crate::model::{
     Survivors, Tally, Totals,
 };
 
-const NOT_COPIED: StackId = StackId(u32::MAX);
-
 /// Copier of call stacks from one tree into another, each node once.
 #[derive(Debug)]
 pub(super) struct StackCopier<'a> {
     from: &'a Stacks,
     /// The stack that all copies are below.
     root: StackId,
-    /// The copy of each stack of `from`, or [`NOT_COPIED`].
-    known: Vec<StackId>,
+    known: FastMap<u64, StackId>,
     path: Vec<(StackId, FrameId)>,
 }
 
@@ -32,7 +29,7 @@ impl<'a> StackCopier<'a> {
         StackCopier {
             from,
             root,
-            known: vec![NOT_COPIED; from.len() + 1],
+            known: FastMap::default(),
             path: Vec::new(),
         }
     }
@@ -46,9 +43,8 @@ impl<'a> StackCopier<'a> {
     ) -> StackId {
         let mut at = stack;
         let mut copy = loop {
-            match self.known.get(at.0 as usize) {
-                Some(&NOT_COPIED) | None => {}
-                Some(&known) => break known,
+            if let Some(&known) = self.known.get(&u64::from(at.0)) {
+                break known;
             }
             let Some(node) = self.from.node(at) else {
                 break self.root;
@@ -58,7 +54,7 @@ impl<'a> StackCopier<'a> {
         };
         for (original, of) in self.path.drain(..).rev() {
             copy = to.child(copy, frame(of));
-            self.known[original.0 as usize] = copy;
+            self.known.insert(u64::from(original.0), copy);
         }
         copy
     }
@@ -101,7 +97,7 @@ pub(super) fn rebuild(
         .map(|site| change(&mut into, site).map(|site| sites.add(site)))
         .collect();
     into.sites = sites.into_list();
-    into.stacks = std::mem::take(&mut into.stacks).built();
+    into.stacks.shrink_to_fit();
     let number = |site: u32| moved.get(site as usize).copied().flatten();
     into.survivors = report.survivors.renumbered(number);
     into.history = report.history.renumbered(number);
@@ -186,7 +182,8 @@ pub(super) fn reframe(
         });
         Some(Site { stack, ..*site })
     });
-    changed.stacks = stacks.built();
+    changed.stacks = stacks;
+    changed.stacks.shrink_to_fit();
     changed
 }
 
