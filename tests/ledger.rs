@@ -8,8 +8,8 @@
 //! ends.
 //!
 //! `HEAPRAY_SOAK_EVENTS=1000000000 cargo test --release --test ledger -- --nocapture --test-threads=1` runs one session
-//! of that many events, which takes an hour and a half or more. The default is 200,000. (With more test threads, the harness
-//! reports after a minute that the test is slow, and allocates for the message.)
+//! of that many events, without pauses. The default is 200,000. (With more test threads, the harness reports after a minute
+//! that the test is slow, and allocates for the message.)
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // tests may panic, and the soak prints its result
 mod support;
 
@@ -35,6 +35,8 @@ const MOST_TOGETHER: usize = 40;
 /// processors with other programs falls behind threads that only allocate.
 const STEPS_BETWEEN_PAUSES: usize = 8_000;
 const PAUSE: Duration = Duration::from_millis(40);
+/// Pause of a long run, which has the machine for itself.
+const NO_PAUSE: Duration = Duration::ZERO;
 
 /// A deterministic random number generator (splitmix64).
 struct Random(u64);
@@ -202,8 +204,9 @@ impl Drop for Release<'_> {
     }
 }
 
-/// Runs `steps` steps on each thread during a session, and compares the figures. Returns the number of events.
-fn run(name: &str, seed: u64, steps: usize) -> u64 {
+/// Runs `steps` steps on each thread during a session, with pauses of this length, and compares the figures. Returns the
+/// number of events.
+fn run(name: &str, seed: u64, steps: usize, pause: Duration) -> u64 {
     let dir = Dir::new(name);
     let options = dir.options();
     let books = Mutex::new(Books {
@@ -248,7 +251,7 @@ fn run(name: &str, seed: u64, steps: usize) -> u64 {
                     books.steps += together;
                     if before / STEPS_BETWEEN_PAUSES != books.steps / STEPS_BETWEEN_PAUSES {
                         // The others wait for the lock.
-                        thread::sleep(PAUSE);
+                        thread::sleep(pause);
                     }
                 }
                 done.fetch_add(1, Ordering::Release);
@@ -337,12 +340,15 @@ fn run(name: &str, seed: u64, steps: usize) -> u64 {
 #[test]
 fn every_figure_equals_the_books() {
     for seed in 0..5 {
-        run("ledger", seed, 40_000);
+        run("ledger", seed, 40_000, PAUSE);
     }
-    let wanted = std::env::var("HEAPRAY_SOAK_EVENTS").map_or(200_000, |n| n.parse().unwrap());
+    let (wanted, pause) = match std::env::var("HEAPRAY_SOAK_EVENTS") {
+        Ok(events) => (events.parse().unwrap(), NO_PAUSE),
+        Err(_) => (200_000, PAUSE),
+    };
     let began = Instant::now();
     // A step is one event, or two if it reallocates.
-    let events = run("soak", 77, wanted as usize / THREADS);
+    let events = run("soak", 77, wanted as usize / THREADS, pause);
     assert!(events >= wanted, "{events} events");
     println!(
         "{events} events in {:.0?}, none lost, every figure exact",

@@ -21,7 +21,8 @@ use super::memory::{self, GrowArray, Plain};
 const FIRST_CHUNK: u32 = 256;
 /// Slots of the first hash table.
 const FIRST_SLOTS: usize = 1024;
-const CHUNKS: usize = 24;
+/// Chunks that numbers of 32 bits could have.
+const CHUNKS: usize = 25;
 /// Number of slots that are on their way to the cache while a table is filled.
 const AHEAD: u32 = 16;
 /// Bit of a node's number that says that the tree had no room for the rest of the stack. A call from such a node is the same
@@ -49,32 +50,43 @@ unsafe impl Plain for Node {}
 /// Part that the collector reads. It never moves, and lives until the tree is released.
 #[repr(C)]
 struct Head {
+    /// Where node number -256 would be if the chunk went on before its beginning: a node is found without a subtraction.
     chunks: [AtomicPtr<Node>; CHUNKS],
     count: AtomicU32,
 }
 
 impl Head {
-    /// Returns the chunk of node `number` and the node's place in it.
+    /// Returns the chunk of node `number`, and the node's place counted from number -256 on: chunk c has the places
+    /// 256 << c .. 512 << c.
     #[inline(always)]
     fn place(number: u32) -> (usize, usize) {
-        // Counted from 256 on, chunk c is the range 256 << c .. 512 << c.
-        let shifted = u64::from(number) + u64::from(FIRST_CHUNK);
-        let chunk = shifted.ilog2() - FIRST_CHUNK.ilog2();
-        (
-            chunk as usize,
-            (shifted - (u64::from(FIRST_CHUNK) << chunk)) as usize,
-        )
+        let place = u64::from(number) + u64::from(FIRST_CHUNK);
+        let chunk = place.ilog2() - FIRST_CHUNK.ilog2();
+        (chunk as usize, place as usize)
+    }
+
+    /// Enters chunk `chunk`, which begins at `start`.
+    fn set_chunk(&self, chunk: usize, start: NonNull<Node>) {
+        let place_0 = start.as_ptr().wrapping_sub((FIRST_CHUNK as usize) << chunk);
+        self.chunks[chunk].store(place_0, Ordering::Release);
+    }
+
+    /// Returns where node `number` is. Its chunk has been entered.
+    #[inline(always)]
+    fn at(&self, number: u32) -> *mut Node {
+        let (chunk, place) = Head::place(number);
+        self.chunks[chunk]
+            .load(Ordering::Acquire)
+            .wrapping_add(place)
     }
 
     /// # Safety
     /// Node `number` exists already: the calling thread knows its number from `count` or from an event.
     #[inline(always)]
     unsafe fn node(&self, number: u32) -> Node {
-        let (chunk, index) = Head::place(number);
-        let chunk = self.chunks[chunk].load(Ordering::Acquire);
         // SAFETY: the chunk of an added node exists and is long enough (`place`), and the node in it was written
         // before it became known and is never written again.
-        unsafe { chunk.add(index).read() }
+        unsafe { self.at(number).read() }
     }
 }
 
@@ -141,6 +153,8 @@ pub struct CallTree {
     number_bits: u32,
     /// The first node in the table. The nodes before it are forgotten.
     first: u32,
+    /// Number of nodes in the table.
+    known: u32,
 }
 
 // SAFETY: it owns the block and the tables it points to; nothing in it refers to a thread.
@@ -163,7 +177,7 @@ impl CallTree {
         };
         // SAFETY: nobody else knows the block yet.
         let shared = unsafe { head.as_ref() };
-        shared.chunks[0].store(nodes.as_ptr(), Ordering::Release);
+        shared.set_chunk(0, nodes);
         shared.count.store(1, Ordering::Release);
         let bits = FIRST_SLOTS.ilog2();
         Some(CallTree {
@@ -174,6 +188,7 @@ impl CallTree {
             bits,
             number_bits: FIRST_CHUNK.ilog2(),
             first: 1,
+            known: 0,
         })
     }
 
@@ -196,11 +211,24 @@ impl CallTree {
 
     /// Returns the node for `address` called from `parent`, and makes it if necessary. If there is no room, returns `parent`
     /// itself with a mark. The stack then lacks its innermost frames; [`whole`] removes the mark.
-    #[inline]
+    #[inline(always)]
     pub fn child(&mut self, parent: u32, address: u64) -> u32 {
+        // The frames that were new with a stack have numbers in a row.
+        let next = parent.wrapping_add(1);
+        // SAFETY: the node exists.
+        if next.wrapping_sub(self.first) < self.known
+            && unsafe { self.head().node(next) } == (Node { address, parent })
+        {
+            return next;
+        }
+        self.child_by_hash(parent, address)
+    }
+
+    #[inline(never)]
+    fn child_by_hash(&mut self, parent: u32, address: u64) -> u32 {
         let tag = tag(parent, address);
         let mask = (1usize << self.bits) - 1;
-        let mut slot = (tag >> (32 - self.bits)) as usize;
+        let mut slot = self.first_slot(tag);
         loop {
             // SAFETY: the table has 2^bits slots, and the mask is one less.
             let entry = unsafe { *self.slots.as_ptr().add(slot & mask) };
@@ -224,8 +252,7 @@ impl CallTree {
         if parent & SHORT != 0 {
             return parent;
         }
-        let used = (self.count - self.first) as usize;
-        if (used + 1) * 4 > 3 << self.bits {
+        if (self.known as usize + 1) * 4 > 3 << self.bits {
             // A fuller table would make each search in a hook long.
             if !self.rehash() {
                 return parent | SHORT;
@@ -239,11 +266,10 @@ impl CallTree {
             slot = self.free_slot(tag);
         }
         let number = self.count;
-        let (chunk, index) = Head::place(number);
-        let chunk = self.head().chunks[chunk].load(Ordering::Relaxed);
         // SAFETY: `number` is below `room`, so its chunk exists and has the place. No reader knows the number yet.
-        unsafe { chunk.add(index).write(Node { address, parent }) };
+        unsafe { self.head().at(number).write(Node { address, parent }) };
         self.count += 1;
+        self.known += 1;
         self.head().count.store(self.count, Ordering::Release);
         self.slots.as_mut_slice()[slot] = tag << self.number_bits | number;
         number
@@ -264,7 +290,7 @@ impl CallTree {
         let Some(start) = memory::map(bytes) else {
             return false;
         };
-        self.head().chunks[chunk].store(start.cast().as_ptr(), Ordering::Release);
+        self.head().set_chunk(chunk, start.cast());
         self.room = room;
         let number_bits = room.next_power_of_two().ilog2();
         if number_bits > self.number_bits {
@@ -275,9 +301,15 @@ impl CallTree {
         true
     }
 
+    /// Returns the slot where the search for a node with this tag begins.
+    #[inline(always)]
+    fn first_slot(&self, tag: u32) -> usize {
+        (tag >> (32 - self.bits)) as usize
+    }
+
     fn free_slot(&self, tag: u32) -> usize {
         let mask = (1usize << self.bits) - 1;
-        let mut slot = (tag >> (32 - self.bits)) as usize;
+        let mut slot = self.first_slot(tag);
         while self.slots.as_slice()[slot & mask] != 0 {
             slot += 1;
         }
@@ -302,7 +334,7 @@ impl CallTree {
     fn fill(&mut self) {
         for number in self.first..self.count {
             let ahead = self.tag_of((number + AHEAD).min(self.count - 1));
-            prefetch(&self.slots.as_slice()[(ahead >> (32 - self.bits)) as usize]);
+            prefetch(&self.slots.as_slice()[self.first_slot(ahead)]);
             let tag = self.tag_of(number);
             let slot = self.free_slot(tag);
             self.slots.as_mut_slice()[slot] = tag << self.number_bits | number;
@@ -324,6 +356,7 @@ impl CallTree {
         let entries = 1usize << self.bits;
         self.slots.as_mut_slice()[..entries].fill(0);
         self.first = self.count;
+        self.known = 0;
     }
 
     /// Unmaps all memory.
@@ -331,11 +364,15 @@ impl CallTree {
     /// # Safety
     /// No [`Nodes`] of this tree is used any more.
     pub unsafe fn release(self) {
-        for (chunk, start) in self.head().chunks.iter().enumerate().skip(1) {
-            if let Some(start) = NonNull::new(start.load(Ordering::Relaxed)) {
-                let bytes = (FIRST_CHUNK as usize) << chunk;
+        let (chunks, _) = Head::place(self.room);
+        for chunk in 1..chunks {
+            let length = (FIRST_CHUNK as usize) << chunk;
+            let start = self.head().chunks[chunk]
+                .load(Ordering::Relaxed)
+                .wrapping_add(length);
+            if let Some(start) = NonNull::new(start) {
                 // SAFETY: mapped by `add_chunk` with this length; no reader is left.
-                unsafe { memory::unmap(start.cast(), bytes * size_of::<Node>()) };
+                unsafe { memory::unmap(start.cast(), length * size_of::<Node>()) };
             }
         }
         let head = self.head;

@@ -14,6 +14,7 @@
 
 use super::walk::Frame;
 use crate::capture::arch::{Registers, Rule};
+use crate::capture::call_tree::CallTree;
 use crate::capture::memory::{GrowArray, Plain};
 
 /// Kept frame.
@@ -35,6 +36,22 @@ pub(super) struct KeptFrame {
 
 // SAFETY: integers.
 unsafe impl Plain for KeptFrame {}
+
+impl KeptFrame {
+    /// Returns whether the frame's stack pointer is below `sp`.
+    #[inline(always)]
+    pub(super) fn is_inside_of(&self, sp: u64) -> bool {
+        self.sp < sp
+    }
+
+    /// Returns whether the step from the frame, and all steps further out, are the same from `at`.
+    #[inline(always)]
+    pub(super) fn is_at(&self, at: Registers) -> bool {
+        self.sp == at.sp
+            && self.return_address == at.return_address
+            && (self.needs_bp == 0 || self.bp == at.bp)
+    }
+}
 
 /// Stack word that was read.
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +146,13 @@ impl KeptStack {
         unsafe { &*self.frames.as_ptr().add(index) }
     }
 
+    /// Returns the frames, root first.
+    #[inline(always)]
+    pub(super) fn frames(&self) -> &[KeptFrame] {
+        // SAFETY: so many frames were written.
+        unsafe { core::slice::from_raw_parts(self.frames.as_ptr(), self.length) }
+    }
+
     /// Forgets all frames except the `length` outermost.
     #[inline(always)]
     pub(super) fn truncate(&mut self, length: usize) {
@@ -138,19 +162,10 @@ impl KeptStack {
     /// Returns how many of the outermost `below` frames have a stack pointer not below `sp`.
     #[inline(always)]
     pub(super) fn below(&self, mut below: usize, sp: u64) -> usize {
-        while below > 0 && self.frame(below - 1).sp < sp {
+        while below > 0 && self.frame(below - 1).is_inside_of(sp) {
             below -= 1;
         }
         below
-    }
-
-    /// Returns whether the step from frame `index`, and all steps further out, are the same from `at`.
-    #[inline(always)]
-    pub(super) fn is_at(&self, index: usize, at: Registers) -> bool {
-        let frame = self.frame(index);
-        frame.sp == at.sp
-            && frame.return_address == at.return_address
-            && (frame.needs_bp == 0 || frame.bp == at.bp)
     }
 
     /// Returns the innermost frame from `index` outward whose step has changed.
@@ -203,35 +218,34 @@ impl KeptStack {
         Frame::new(at, Rule::from_bits(frame.rule))
     }
 
-    /// Writes the frames from `inner`, where a walk is `at`, up to but without `outer`, as a walk would find them. Returns
-    /// the registers at `outer`, or `None` if a step between them is not plain.
+    /// Writes the frames from `inner`, where a walk is with this rbp, up to but without `outer`, as a walk would find them.
+    /// Returns the registers at `outer`, or `None` if there is not enough `room`, or if a step between them is not plain.
     ///
     /// # Safety
-    /// All of these frames are unchanged, on the running thread's own stack, and `room` is long enough for them.
-    #[inline]
+    /// All of these frames are unchanged and on the running thread's own stack.
+    #[cold]
     pub(super) unsafe fn copy_walked(
         &self,
         inner: usize,
         outer: usize,
-        mut at: Registers,
-        room: *mut Frame,
+        mut bp: u64,
+        room: &mut core::slice::IterMut<'_, Frame>,
     ) -> Option<Registers> {
-        for (count, index) in (outer + 1..=inner).rev().enumerate() {
-            let frame = self.walked(index, at.bp);
-            // SAFETY: the caller's duty.
-            unsafe { room.add(count).write(frame) };
-            at = self.walked(index - 1, at.bp).at();
+        for index in (outer + 1..=inner).rev() {
+            let frame = self.walked(index, bp);
+            *room.next()? = frame;
             let rule = frame.rule();
             if !rule.is_plain() {
                 return None;
             }
             if !rule.keeps_bp() {
                 // A kept frame's rbp is only valid if it is needed, and which frames need it may change.
+                let slot = rule.bp_slot(frame.at(), self.frame(index - 1).sp);
                 // SAFETY: the slot lies inside of the frame, where it was read when the frame was walked first.
-                at.bp = unsafe { (rule.bp_slot(frame.at(), at.sp) as *const u64).read_volatile() };
+                bp = unsafe { (slot as *const u64).read_volatile() };
             }
         }
-        Some(at)
+        Some(self.walked(outer, bp).at())
     }
 
     /// Makes room for `more` frames inside of the `kept` outermost. The first of the new frames has `words` additional
@@ -261,24 +275,38 @@ impl KeptStack {
         }
     }
 
-    /// Adds a frame inside of the last one. A plain step has led from the new frame to `outer`, which is the last frame or,
-    /// if there is none, is not kept. There must be room.
+    /// Forgets all frames except the `kept` outermost, and adds the frames of a walk. It begins with the innermost one, and
+    /// has led to the last of the kept frames, at `outer`. There must be room. Returns the node of the innermost frame.
     #[inline(always)]
-    pub(super) fn push_plain(&mut self, frame: &Frame, outer: Registers, node: u32) {
-        let (rule, at) = (frame.rule(), frame.at());
-        let (mut end, mut outer_needs_bp) = (0, false);
-        if self.length > 0 {
-            let last = self.frame(self.length - 1);
-            (end, outer_needs_bp) = (last.checks_end as usize, last.needs_bp != 0);
+    pub(super) fn push_walked(
+        &mut self,
+        kept: usize,
+        frames: &[Frame],
+        mut outer: Registers,
+        tree: &mut CallTree,
+    ) -> u32 {
+        let last = self.frame(kept - 1);
+        let mut node = last.node;
+        let mut tip = self.tip(kept, Some(last));
+        for frame in frames.iter().rev() {
+            node = tree.child(node, frame.at().return_address);
+            tip.push_stepped(frame, outer, node);
+            outer = frame.at();
         }
-        // SAFETY: this capture has stepped from the frame to `outer`, or found that the step still leads there.
-        let (slot, value) = unsafe { rule.return_check(at, outer) };
-        self.check(&mut end, slot, value);
-        if outer_needs_bp && !rule.keeps_bp() {
-            self.check(&mut end, rule.bp_slot(at, outer.sp), outer.bp);
+        self.keep(kept + frames.len(), &tip);
+        node
+    }
+
+    /// Returns the inner end of the `kept` outermost frames, of which `last` is the innermost.
+    #[inline(always)]
+    fn tip(&self, kept: usize, last: Option<&KeptFrame>) -> Tip {
+        Tip {
+            // SAFETY: so many frames were written, and are no more than the capacity.
+            next: unsafe { self.frames.as_ptr().add(kept) },
+            checks: self.checks.as_ptr(),
+            end: last.map_or(0, |last| last.checks_end as usize),
+            needs_bp: last.is_some_and(|last| last.needs_bp != 0),
         }
-        let needs_bp = rule.uses_bp() || (rule.keeps_bp() && outer_needs_bp);
-        self.add(frame, end, needs_bp, node);
     }
 
     /// Adds a frame inside of the last one, after any kind of step. `outer` is the result of the step, if there was one;
@@ -291,49 +319,79 @@ impl KeptStack {
         node: u32,
     ) {
         let (rule, at) = (frame.rule(), frame.at());
-        if let Some(outer) = outer.filter(|_| rule.is_plain()) {
-            return self.push_plain(frame, outer, node);
-        }
-        let mut end = self.checks_end(self.length);
-        let mut needs_bp = rule.uses_bp();
-        if let Some(outer) = outer {
-            let outer_needs_bp = self.length > 0 && self.frame(self.length - 1).needs_bp != 0;
-            // SAFETY: as in `push_plain`.
-            let (slot, value) = unsafe { rule.return_check(at, outer) };
-            self.check(&mut end, slot, value);
-            if let Some((slot, value)) = rule.cfa_slot(at, outer.sp) {
-                self.check(&mut end, slot, value);
+        let mut tip = self.tip(self.length, self.frames().last());
+        match outer {
+            Some(outer) => {
+                if let Some((slot, value)) = rule.cfa_slot(at, outer.sp) {
+                    tip.check(slot, value);
+                }
+                tip.push_stepped(frame, outer, node);
             }
-            if rule.keeps_bp() {
-                needs_bp |= outer_needs_bp;
-            } else if outer_needs_bp {
-                self.check(&mut end, rule.bp_slot(at, outer.sp), outer.bp);
-            }
-        } else {
-            // rbp was tried as a frame pointer here. The words in a row were found without it.
-            needs_bp |= rule == Rule::NONE && why_not.words.is_none();
-            let (from, to) = why_not.words.unwrap_or_default();
-            let slots = why_not.slots.into_iter().flatten();
-            for slot in slots.chain((from..to).step_by(8)) {
-                // SAFETY: the walk has read the word just now.
-                let value = unsafe { (slot as *const u64).read_volatile() };
-                self.check(&mut end, slot, value);
+            None => {
+                // rbp was tried as a frame pointer here. The words in a row were found without it.
+                let needs_bp = rule.uses_bp() || rule == Rule::NONE && why_not.words.is_none();
+                let (from, to) = why_not.words.unwrap_or_default();
+                let slots = why_not.slots.into_iter().flatten();
+                for slot in slots.chain((from..to).step_by(8)) {
+                    // SAFETY: the walk has read the word just now.
+                    let value = unsafe { (slot as *const u64).read_volatile() };
+                    tip.check(slot, value);
+                }
+                tip.add(frame, needs_bp, node);
             }
         }
-        self.add(frame, end, needs_bp, node);
+        self.keep(self.length + 1, &tip);
+    }
+
+    /// Takes note of the frames and checks that were added at the inner end.
+    #[inline(always)]
+    fn keep(&mut self, length: usize, tip: &Tip) {
+        debug_assert!(length <= self.frames.capacity() && tip.end <= self.checks.capacity());
+        self.length = length;
+    }
+
+    pub(super) fn release(self) {
+        self.frames.release();
+        self.checks.release();
+    }
+}
+
+/// Inner end of a kept stack, while frames are added for which there is room.
+struct Tip {
+    /// Place of the next frame.
+    next: *mut KeptFrame,
+    checks: *mut Check,
+    /// End of the checks.
+    end: usize,
+    /// Whether the last frame needs rbp.
+    needs_bp: bool,
+}
+
+impl Tip {
+    /// Adds a frame inside of the last one. A step has led from the new frame to `outer`, which is the last frame or, if there
+    /// is none, is not kept.
+    #[inline(always)]
+    fn push_stepped(&mut self, frame: &Frame, outer: Registers, node: u32) {
+        let (rule, at) = (frame.rule(), frame.at());
+        // SAFETY: this capture has stepped from the frame to `outer`, or found that the step still leads there.
+        let (slot, value) = unsafe { rule.return_check(at, outer) };
+        self.check(slot, value);
+        if self.needs_bp && !rule.keeps_bp() {
+            self.check(rule.bp_slot(at, outer.sp), outer.bp);
+        }
+        let needs_bp = rule.uses_bp() | (rule.keeps_bp() & self.needs_bp);
+        self.add(frame, needs_bp, node);
     }
 
     #[inline(always)]
-    fn check(&mut self, end: &mut usize, slot: u64, value: u64) {
-        debug_assert!(*end < self.checks.capacity());
+    fn check(&mut self, slot: u64, value: u64) {
         // SAFETY: `reserve_behind` was told of the frame and has made room for three checks of each, and for a row.
-        unsafe { self.checks.as_ptr().add(*end).write(Check { slot, value }) };
-        *end += 1;
+        unsafe { self.checks.add(self.end).write(Check { slot, value }) };
+        self.end += 1;
     }
 
     #[inline(always)]
-    fn add(&mut self, frame: &Frame, checks_end: usize, needs_bp: bool, node: u32) {
-        debug_assert!(self.length < self.frames.capacity());
+    fn add(&mut self, frame: &Frame, needs_bp: bool, node: u32) {
         let at = frame.at();
         let kept = KeptFrame {
             sp: at.sp,
@@ -341,16 +399,14 @@ impl KeptStack {
             bp: at.bp,
             node,
             rule: frame.rule().to_bits(),
-            checks_end: checks_end as u32,
+            checks_end: self.end as u32,
             needs_bp: u32::from(needs_bp),
         };
-        // SAFETY: `reserve` has made room for the frame.
-        unsafe { self.frames.as_ptr().add(self.length).write(kept) };
-        self.length += 1;
-    }
-
-    pub(super) fn release(self) {
-        self.frames.release();
-        self.checks.release();
+        // SAFETY: `reserve_behind` has made room for the frame.
+        unsafe {
+            self.next.write(kept);
+            self.next = self.next.add(1);
+        }
+        self.needs_bp = needs_bp;
     }
 }

@@ -114,7 +114,7 @@ impl ThreadUnwinder {
         let version = published::version();
         if version == self.version && self.stack.contains(registers.sp) {
             // SAFETY: the caller's duty; the stack pointer is on the thread's own stack.
-            if let Some(node) = unsafe { self.capture_near(registers, tree) } {
+            if let Some(node) = unsafe { self.capture_near(&registers, tree) } {
                 return node;
             }
         }
@@ -141,46 +141,43 @@ impl ThreadUnwinder {
     ///
     /// # Safety
     /// The same as for [`capture`](Self::capture), and `registers.sp` is on the thread's own stack.
-    #[inline(always)]
-    unsafe fn capture_near(&mut self, registers: Registers, tree: &mut CallTree) -> Option<u32> {
+    #[inline(never)]
+    unsafe fn capture_near(&mut self, registers: &Registers, tree: &mut CallTree) -> Option<u32> {
         let high = self.stack.high();
-        let mut at = registers;
-        let mut length = 0;
-        let mut kept = self.kept.len();
+        let mut at = *registers;
+        let mut places = self
+            .frames
+            .as_mut_slice()
+            .get_mut(..FIRST_FRAMES)?
+            .iter_mut();
+        let mut outer = self.kept.frames().iter();
+        let mut kept = outer.next_back()?;
         loop {
-            kept = self.kept.below(kept, at.sp);
-            if kept == 0 {
-                return None;
+            while kept.is_inside_of(at.sp) {
+                kept = outer.next_back()?;
             }
-            if self.kept.is_at(kept - 1, at) {
-                let inner = kept - 1;
+            if kept.is_at(at) {
+                let inner = outer.len();
                 // SAFETY: the walk is at this kept frame, on the thread's own stack.
                 let Some(stale) = (unsafe { self.kept.stale(inner) }) else {
                     break;
                 };
                 // The same function was called from another place: the frames between are unchanged.
-                if length + (inner - stale) >= FIRST_FRAMES {
-                    return None;
-                }
-                // SAFETY: as above, and there is room for this many from the beginning.
-                at = unsafe {
-                    self.kept
-                        .copy_walked(inner, stale, at, self.frames.as_ptr().add(length))
-                }?;
-                length += inner - stale;
-                kept = stale;
+                // SAFETY: as above.
+                at = unsafe { self.kept.copy_walked(inner, stale, at.bp, &mut places) }?;
+                outer = self.kept.frames()[..stale].iter();
+                kept = outer.next_back()?;
             }
             let rule = self.rules.rule(at.return_address.wrapping_sub(1));
-            if !rule.is_plain() || length == FIRST_FRAMES {
+            if !rule.is_plain() {
                 return None;
             }
-            // SAFETY: there is room for this many from the beginning.
-            unsafe { self.frames.as_ptr().add(length).write(Frame::new(at, rule)) };
-            length += 1;
+            *places.next()? = Frame::new(at, rule);
             // SAFETY: the walk goes outward from the running function on the thread's own stack, all of which is
             // mapped from there up to `high`.
             at = unsafe { rule.plain_step(at, high) }?;
         }
+        let (kept, length) = (outer.len() + 1, FIRST_FRAMES - places.len());
         let is_deep = self.kept.ending == Ending::Cut || length + kept > MAX_DEPTH;
         if is_deep || !self.kept.reserve_behind(kept, length, 0) {
             return None;
@@ -188,16 +185,8 @@ impl ThreadUnwinder {
         if self.kept.ending == Ending::Lost {
             self.count(Ending::Lost);
         }
-        self.kept.truncate(kept);
-        let mut node = self.kept.frame(kept - 1).node;
-        for index in (0..length).rev() {
-            // SAFETY: written above.
-            let frame = unsafe { self.frames.as_ptr().add(index).read() };
-            node = tree.child(node, frame.at().return_address);
-            self.kept.push_plain(&frame, at, node);
-            at = frame.at();
-        }
-        Some(node)
+        let walked = &self.frames.as_slice()[..length];
+        Some(self.kept.push_walked(kept, walked, at, tree))
     }
 
     /// Captures in every case. `interrupted` is set if a signal has interrupted the frame, to its link register.

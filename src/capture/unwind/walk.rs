@@ -12,9 +12,10 @@ use crate::capture::modules::published;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Frame {
-    at: Registers,
-    rule: u32,
-    unused: u32,
+    return_address: u64,
+    sp: u64,
+    bp: u64,
+    rule: u64,
 }
 
 // SAFETY: integers.
@@ -24,20 +25,25 @@ impl Frame {
     #[inline(always)]
     pub(super) fn new(at: Registers, rule: Rule) -> Frame {
         Frame {
-            at,
-            rule: rule.to_bits(),
-            unused: 0,
+            return_address: at.return_address,
+            sp: at.sp,
+            bp: at.bp,
+            rule: u64::from(rule.to_bits()),
         }
     }
 
     #[inline(always)]
     pub(super) fn at(&self) -> Registers {
-        self.at
+        Registers {
+            return_address: self.return_address,
+            sp: self.sp,
+            bp: self.bp,
+        }
     }
 
     #[inline(always)]
     pub(super) fn rule(&self) -> Rule {
-        Rule::from_bits(self.rule)
+        Rule::from_bits(self.rule as u32)
     }
 }
 
@@ -94,7 +100,7 @@ impl Walk<'_> {
             self.candidates = self.kept.below(self.candidates, self.at.sp);
             if self.candidates > 0
                 && !self.interrupted
-                && self.kept.is_at(self.candidates - 1, self.at)
+                && self.kept.frame(self.candidates - 1).is_at(self.at)
             {
                 let inner = self.candidates - 1;
                 // SAFETY: candidates are frames of the own stack, and the walk is on it at this frame's place.
@@ -295,7 +301,8 @@ impl Walk<'_> {
                     // Other words decided as well, and this frame has no checks of them.
                     self.keep_from = self.keep_from.max(self.length);
                 }
-                self.last_frame().rule = Rule::FRAME_POINTER.to_bits();
+                let frame = self.last_frame();
+                *frame = Frame::new(frame.at(), Rule::FRAME_POINTER);
                 return Some(outer);
             }
             let Some(next) = self.by_frame_pointer(further) else {

@@ -93,7 +93,10 @@ impl Rule {
     /// Returns whether the step uses rbp, apart from passing it on.
     #[inline(always)]
     pub(crate) const fn uses_bp(self) -> bool {
-        self.kind() == BP || self.kind() == LOAD_BP || self.slot() == SLOT_AT_BP
+        if self.is_plain() {
+            return self.kind() == BP;
+        }
+        self.kind() == LOAD_BP || self.slot() == SLOT_AT_BP
     }
 
     /// Returns whether the caller's rbp is the frame's own.
@@ -170,7 +173,7 @@ impl Rule {
         let sp = base.wrapping_add(u64::from(self.0 >> 11) * 8);
         let slot = u64::from(self.slot());
         // Without a slot, the return address is read a second time, and rbp is kept.
-        let bp_slot = sp.wrapping_sub(if slot == 0 { 8 } else { slot * 8 });
+        let bp_slot = sp.wrapping_sub((slot + u64::from(slot == 0)) * 8);
         let inside = sp > at.sp && sp <= high && sp & 7 == 0 && bp_slot >= at.sp;
         if !inside {
             return None;
