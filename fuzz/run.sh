@@ -10,7 +10,7 @@ export RUSTC_BOOTSTRAP=1
 
 tools=$PWD/../target/tools/cargo-fuzz
 export PATH="$PATH:$tools/bin"
-command -v cargo-fuzz >/dev/null || cargo install --quiet --locked --root "$tools" cargo-fuzz --version 0.13.1
+command -v cargo-fuzz >/dev/null || cargo install --quiet --locked --debug --root "$tools" cargo-fuzz --version 0.13.1
 
 targets=(read events views formats round_trip names)
 seconds=$((${1:-30} / ${#targets[@]}))

@@ -224,6 +224,7 @@ impl CallTree {
         self.child_by_hash(parent, address)
     }
 
+    /// Does what [`child`](Self::child) does, for a node with any number.
     #[inline(never)]
     fn child_by_hash(&mut self, parent: u32, address: u64) -> u32 {
         let tag = tag(parent, address);

@@ -139,6 +139,8 @@ impl ThreadUnwinder {
     /// Captures in the common case: a few plain frames inside of a kept stack that is unchanged. Returns `None` in any other
     /// case, without a change.
     ///
+    /// A function of its own, so that its loops have the registers for themselves.
+    ///
     /// # Safety
     /// The same as for [`capture`](Self::capture), and `registers.sp` is on the thread's own stack.
     #[inline(never)]
