@@ -215,11 +215,12 @@ impl CallTree {
     pub fn child(&mut self, parent: u32, address: u64) -> u32 {
         // The frames that were new with a stack have numbers in a row.
         let next = parent.wrapping_add(1);
-        // SAFETY: the node exists.
-        if next.wrapping_sub(self.first) < self.known
-            && unsafe { self.head().node(next) } == (Node { address, parent })
-        {
-            return next;
+        if next.wrapping_sub(self.first) < self.known {
+            // SAFETY: one of the nodes in the table, all of which were added.
+            let node = unsafe { self.head().node(next) };
+            if node == (Node { address, parent }) {
+                return next;
+            }
         }
         self.child_by_hash(parent, address)
     }
