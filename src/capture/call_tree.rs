@@ -153,8 +153,6 @@ pub struct CallTree {
     number_bits: u32,
     /// The first node in the table. The nodes before it are forgotten.
     first: u32,
-    /// Number of nodes in the table.
-    known: u32,
 }
 
 // SAFETY: it owns the block and the tables it points to; nothing in it refers to a thread.
@@ -188,7 +186,6 @@ impl CallTree {
             bits,
             number_bits: FIRST_CHUNK.ilog2(),
             first: 1,
-            known: 0,
         })
     }
 
@@ -215,7 +212,7 @@ impl CallTree {
     pub fn child(&mut self, parent: u32, address: u64) -> u32 {
         // The frames that were new with a stack have numbers in a row.
         let next = parent.wrapping_add(1);
-        if next.wrapping_sub(self.first) < self.known {
+        if (self.first..self.count).contains(&next) {
             // SAFETY: one of the nodes in the table, all of which were added.
             let node = unsafe { self.head().node(next) };
             if node == (Node { address, parent }) {
@@ -254,7 +251,8 @@ impl CallTree {
         if parent & SHORT != 0 {
             return parent;
         }
-        if (self.known as usize + 1) * 4 > 3 << self.bits {
+        let used = (self.count - self.first) as usize;
+        if (used + 1) * 4 > 3 << self.bits {
             // A fuller table would make each search in a hook long.
             if !self.rehash() {
                 return parent | SHORT;
@@ -271,7 +269,6 @@ impl CallTree {
         // SAFETY: `number` is below `room`, so its chunk exists and has the place. No reader knows the number yet.
         unsafe { self.head().at(number).write(Node { address, parent }) };
         self.count += 1;
-        self.known += 1;
         self.head().count.store(self.count, Ordering::Release);
         self.slots.as_mut_slice()[slot] = tag << self.number_bits | number;
         number
@@ -358,7 +355,6 @@ impl CallTree {
         let entries = 1usize << self.bits;
         self.slots.as_mut_slice()[..entries].fill(0);
         self.first = self.count;
-        self.known = 0;
     }
 
     /// Unmaps all memory.
@@ -366,16 +362,16 @@ impl CallTree {
     /// # Safety
     /// No [`Nodes`] of this tree is used any more.
     pub unsafe fn release(self) {
-        let (chunks, _) = Head::place(self.room);
-        for chunk in 1..chunks {
-            let length = (FIRST_CHUNK as usize) << chunk;
-            let start = self.head().chunks[chunk]
-                .load(Ordering::Relaxed)
-                .wrapping_add(length);
-            if let Some(start) = NonNull::new(start) {
-                // SAFETY: mapped by `add_chunk` with this length; no reader is left.
-                unsafe { memory::unmap(start.cast(), length * size_of::<Node>()) };
+        // Each chunk but the first is as long as those before it, and 256 nodes longer.
+        let mut first = FIRST_CHUNK;
+        while first < self.room {
+            let length = first + FIRST_CHUNK;
+            // SAFETY: mapped by `add_chunk` with this length, and entered; no reader is left.
+            unsafe {
+                let start = NonNull::new_unchecked(self.head().at(first));
+                memory::unmap(start.cast(), length as usize * size_of::<Node>());
             }
+            first += length;
         }
         let head = self.head;
         self.slots.release();

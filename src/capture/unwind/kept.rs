@@ -285,9 +285,8 @@ impl KeptStack {
         mut outer: Registers,
         tree: &mut CallTree,
     ) -> u32 {
-        let last = self.frame(kept - 1);
-        let mut node = last.node;
-        let mut tip = self.tip(kept, Some(last));
+        let mut node = self.frame(kept - 1).node;
+        let mut tip = self.tip(kept);
         for frame in frames.iter().rev() {
             node = tree.child(node, frame.at().return_address);
             tip.push_stepped(frame, outer, node);
@@ -297,15 +296,15 @@ impl KeptStack {
         node
     }
 
-    /// Returns the inner end of the `kept` outermost frames, of which `last` is the innermost.
+    /// Returns the inner end of the `kept` outermost frames.
     #[inline(always)]
-    fn tip(&self, kept: usize, last: Option<&KeptFrame>) -> Tip {
+    fn tip(&self, kept: usize) -> Tip {
         Tip {
             // SAFETY: so many frames were written, and are no more than the capacity.
             next: unsafe { self.frames.as_ptr().add(kept) },
             checks: self.checks.as_ptr(),
-            end: last.map_or(0, |last| last.checks_end as usize),
-            needs_bp: last.is_some_and(|last| last.needs_bp != 0),
+            end: self.checks_end(kept),
+            needs_bp: kept > 0 && self.frame(kept - 1).needs_bp != 0,
         }
     }
 
@@ -319,7 +318,7 @@ impl KeptStack {
         node: u32,
     ) {
         let (rule, at) = (frame.rule(), frame.at());
-        let mut tip = self.tip(self.length, self.frames().last());
+        let mut tip = self.tip(self.length);
         match outer {
             Some(outer) => {
                 if let Some((slot, value)) = rule.cfa_slot(at, outer.sp) {

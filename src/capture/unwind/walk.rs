@@ -12,9 +12,7 @@ use crate::capture::modules::published;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Frame {
-    return_address: u64,
-    sp: u64,
-    bp: u64,
+    at: Registers,
     rule: u64,
 }
 
@@ -25,20 +23,14 @@ impl Frame {
     #[inline(always)]
     pub(super) fn new(at: Registers, rule: Rule) -> Frame {
         Frame {
-            return_address: at.return_address,
-            sp: at.sp,
-            bp: at.bp,
+            at,
             rule: u64::from(rule.to_bits()),
         }
     }
 
     #[inline(always)]
     pub(super) fn at(&self) -> Registers {
-        Registers {
-            return_address: self.return_address,
-            sp: self.sp,
-            bp: self.bp,
-        }
+        self.at
     }
 
     #[inline(always)]
@@ -302,7 +294,7 @@ impl Walk<'_> {
                     self.keep_from = self.keep_from.max(self.length);
                 }
                 let frame = self.last_frame();
-                *frame = Frame::new(frame.at(), Rule::FRAME_POINTER);
+                *frame = Frame::new(frame.at, Rule::FRAME_POINTER);
                 return Some(outer);
             }
             let Some(next) = self.by_frame_pointer(further) else {

@@ -173,7 +173,7 @@ impl Rule {
         let sp = base.wrapping_add(u64::from(self.0 >> 11) * 8);
         let slot = u64::from(self.slot());
         // Without a slot, the return address is read a second time, and rbp is kept.
-        let bp_slot = sp.wrapping_sub((slot + u64::from(slot == 0)) * 8);
+        let bp_slot = sp.wrapping_sub(slot.max(1) * 8);
         let inside = sp > at.sp && sp <= high && sp & 7 == 0 && bp_slot >= at.sp;
         if !inside {
             return None;
