@@ -12,6 +12,11 @@ tools=$PWD/../target/tools/cargo-fuzz
 export PATH="$PATH:$tools/bin"
 command -v cargo-fuzz >/dev/null || cargo install --quiet --locked --debug --root "$tools" cargo-fuzz --version 0.13.1
 
+# What the targets write here is gone at the end.
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+
 targets=(read events views formats round_trip names)
 seconds=$((${1:-30} / ${#targets[@]}))
 corpus=corpus/captures
@@ -21,8 +26,8 @@ if [ ! -d "$corpus" ]; then
     captures=()
     memray=${MEMRAY_PYTHON:-../target/tools/python/bin/python}
     if [ -x "$memray" ]; then
-        made=$(mktemp -d)
-        trap 'rm -rf "$made"' EXIT
+        made=$TMPDIR/captures
+        mkdir "$made"
         "$memray" seeds.py "$made"
         captures=("$made"/*)
     else

@@ -84,6 +84,7 @@ class Pyroscope(Store):
             "-memberlist.advertise-addr=127.0.0.1",
             f"-memberlist.bind-port={free_port()}",
             "-segment-writer.min-ready-duration=0s",
+            f"-compaction-worker.temp-dir={self.directory}",
             "-usage-stats.enabled=false",
             # Names for profiles without any, from debug files that it was sent; it asks nobody else.
             "-symbolizer.enabled=true",
