@@ -1,4 +1,4 @@
-//! AllocatorFigures that allocators report about themselves. Read outside of hooks, on heapray's own threads.
+//! Figures that allocators report about themselves. Read outside of hooks, on heapray's own threads.
 //!
 //! Functions are found by name at run time: an older libc does not have `mallinfo2`, and other allocators are rarely linked.
 //! A static jemalloc or mimalloc exports no name, but the program's symbol table has it. See `heapray::allocator_memory` for
@@ -7,9 +7,11 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
 
+#[cfg(target_env = "gnu")]
+use super::glibc::figures as glibc;
 use super::program_symbols;
 
-/// AllocatorFigures of an allocator, in bytes.
+/// Figures of an allocator, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AllocatorFigures {
     /// The allocator.
@@ -27,7 +29,8 @@ pub(crate) fn figures() -> impl Iterator<Item = AllocatorFigures> {
     [glibc(), jemalloc(), mimalloc()].into_iter().flatten()
 }
 
-fn function(name: &CStr) -> Option<*mut c_void> {
+/// Returns the address of a function of an allocator.
+pub(super) fn function(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the name is a C string. Not called in a hook: `dlsym` may lock and allocate.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if address.is_null() {
@@ -35,51 +38,6 @@ fn function(name: &CStr) -> Option<*mut c_void> {
     } else {
         Some(address)
     }
-}
-
-#[cfg(target_env = "gnu")]
-fn glibc() -> Option<AllocatorFigures> {
-    let address = function(c"mallinfo2")?;
-    // SAFETY: glibc alone has a function of this name, with this signature since 2.33.
-    let mallinfo2: unsafe extern "C" fn() -> libc::mallinfo2 = unsafe { transmute(address) };
-    // SAFETY: no precondition. It takes each arena's lock for a moment; this thread holds none of them.
-    let info = unsafe { mallinfo2() };
-    Some(AllocatorFigures {
-        name: "glibc",
-        in_use: (info.uordblks as u64).saturating_add(info.hblkhd as u64),
-        kept: info.fordblks as u64,
-        arenas: glibc_arenas(),
-    })
-}
-
-/// Returns the number of glibc's arenas, or 0 if it cannot be read. `malloc_info` writes them as XML, a `<heap nr="…">` each.
-#[cfg(target_env = "gnu")]
-fn glibc_arenas() -> u32 {
-    let (mut text, mut length) = (core::ptr::null_mut(), 0);
-    // SAFETY: both places outlive the stream, which writes to them when it is flushed or closed.
-    let stream = unsafe { libc::open_memstream(&raw mut text, &raw mut length) };
-    if stream.is_null() {
-        return 0;
-    }
-    // SAFETY: the stream is open and of this function alone. Each arena's lock is taken for a moment, as in `mallinfo2`.
-    let failed = unsafe { libc::malloc_info(0, stream) };
-    // SAFETY: as above; the stream is not used again.
-    let closed = unsafe { libc::fclose(stream) };
-    if text.is_null() {
-        return 0;
-    }
-    let arenas = if failed == 0 && closed == 0 {
-        // SAFETY: after `fclose` the text is a C string of this function's own.
-        let text = unsafe { CStr::from_ptr(text) }.to_bytes();
-        let start = b"<heap nr=";
-        let found = text.windows(start.len()).filter(|part| *part == start);
-        u32::try_from(found.count()).unwrap_or(0)
-    } else {
-        0
-    };
-    // SAFETY: the caller of `open_memstream` frees the text, which nothing refers to any more.
-    unsafe { libc::free(text.cast()) };
-    arenas
 }
 
 #[cfg(not(target_env = "gnu"))]
@@ -157,29 +115,4 @@ fn mimalloc() -> Option<AllocatorFigures> {
         kept: 0,
         arenas: 0,
     })
-}
-
-#[cfg(all(test, target_env = "gnu"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn glibc_tells_the_number_of_its_arenas() {
-        let arenas = figures().find(|one| one.name == "glibc").unwrap().arenas;
-        assert!((1..10_000).contains(&arenas), "{arenas}");
-    }
-
-    #[test]
-    fn glibc_tells_of_a_large_block() {
-        let in_use = || figures().find(|one| one.name == "glibc").unwrap().in_use;
-        let before = in_use();
-        // Never touched, and much larger than what other tests allocate and free meanwhile.
-        let block = std::hint::black_box(vec![0u8; 1 << 30]);
-        let grown = in_use().saturating_sub(before);
-        assert!(
-            (768 << 20..1280 << 20).contains(&grown),
-            "{grown} for {}",
-            block.len()
-        );
-    }
 }

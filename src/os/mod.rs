@@ -9,6 +9,8 @@ pub(crate) mod command_line;
 pub(crate) mod elf;
 pub(crate) mod file;
 pub(crate) mod file_hash;
+#[cfg(target_env = "gnu")]
+mod glibc;
 pub(crate) mod held;
 pub(crate) mod helper;
 pub(crate) mod mapped_file;
