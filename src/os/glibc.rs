@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::allocators::{AllocatorFigures, function};
+use crate::capture::arch::thread_cpu_ns;
 
 /// Time of `mallinfo2` from which on the arenas are not counted, which takes as long again.
 const TOO_LONG_FOR_ARENAS: Duration = Duration::from_millis(5);
@@ -57,28 +58,19 @@ fn read(arenas_before: u32) -> Option<(AllocatorFigures, Duration)> {
     let address = function(c"mallinfo2")?;
     // SAFETY: glibc alone has a function of this name, with this signature since 2.33.
     let mallinfo2: unsafe extern "C" fn() -> libc::mallinfo2 = unsafe { transmute(address) };
-    let began = thread_cpu();
+    // Unlike time by the clock, it does not grow while others have the processor.
+    let began = thread_cpu_ns();
+    let took = || Duration::from_nanos(thread_cpu_ns().saturating_sub(began));
     // SAFETY: no precondition. It takes each arena's lock; this thread holds none of them.
     let info = unsafe { mallinfo2() };
-    let is_quick = thread_cpu().saturating_sub(began) < TOO_LONG_FOR_ARENAS;
+    let is_quick = took() < TOO_LONG_FOR_ARENAS;
     let figures = AllocatorFigures {
         name: "glibc",
         in_use: (info.uordblks as u64).saturating_add(info.hblkhd as u64),
         kept: info.fordblks as u64,
         arenas: if is_quick { arenas() } else { arenas_before },
     };
-    Some((figures, thread_cpu().saturating_sub(began)))
-}
-
-/// Returns the CPU time of this thread. Unlike time by the clock, it does not grow while others have the processor.
-fn thread_cpu() -> Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: Linux has the clock, and the result goes to a live place.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    Some((figures, took()))
 }
 
 /// Returns the number of arenas, or 0 if it cannot be read. `malloc_info` writes them as XML, a `<heap nr="…">` each.

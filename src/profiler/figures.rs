@@ -16,7 +16,7 @@ use crate::os::cgroup::{Groups, Limit};
 use crate::os::{memory, process_start};
 
 /// Shortest age at which figures that take longer are read again, and the factor by which it is longer than reading them
-/// took: an allocator with many free blocks locks its arenas for milliseconds.
+/// took, which is milliseconds for many threads or files. What the allocators report has a bound of its own.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 const SELDOM: u32 = 1_000;
 
