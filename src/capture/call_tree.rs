@@ -9,7 +9,8 @@
 //! A node is written before `count` is raised past it with `Release`. A reader sees the whole node if it reads `count` with
 //! `Acquire`, or takes the number from an event that was published with `Release` after that. A written node never changes.
 //!
-//! Children are found by a hash table that belongs to the recording thread alone.
+//! Most frames that are new with a stack have numbers in a row, so a node whose number is the one after its parent's is looked for
+//! there. All others are found by a hash table that belongs to the recording thread alone.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -145,13 +146,16 @@ pub struct CallTree {
     count: u32,
     /// Numbers below this have a chunk.
     room: u32,
-    /// Child table, open addressing. A slot has the node in its `number_bits` lowest bits, and as many of the hash's lowest
-    /// bits as fit above them; 0 means empty. The hash's highest bits say where a search begins.
+    /// Table of the nodes that do not follow their parents, open addressing. A slot has the node in its `number_bits` lowest
+    /// bits, and as many of the hash's lowest bits as fit above them; 0 means empty. The hash's highest bits say where a search
+    /// begins.
     slots: GrowArray<u32>,
     bits: u32,
+    /// Number of nodes in the table.
+    used: usize,
     /// Bits that hold every number below `room`.
     number_bits: u32,
-    /// The first node in the table. The nodes before it are forgotten.
+    /// The first node that can be found. The nodes before it are forgotten.
     first: u32,
 }
 
@@ -184,6 +188,7 @@ impl CallTree {
             room: FIRST_CHUNK,
             slots,
             bits,
+            used: 0,
             number_bits: FIRST_CHUNK.ilog2(),
             first: 1,
         })
@@ -210,10 +215,9 @@ impl CallTree {
     /// itself with a mark. The stack then lacks its innermost frames; [`whole`] removes the mark.
     #[inline(always)]
     pub fn child(&mut self, parent: u32, address: u64) -> u32 {
-        // The frames that were new with a stack have numbers in a row.
         let next = parent.wrapping_add(1);
         if (self.first..self.count).contains(&next) {
-            // SAFETY: one of the nodes in the table, all of which were added.
+            // SAFETY: it was added.
             let node = unsafe { self.head().node(next) };
             if node == (Node { address, parent }) {
                 return next;
@@ -222,9 +226,13 @@ impl CallTree {
         self.child_by_hash(parent, address)
     }
 
-    /// Does what [`child`](Self::child) does, for a node with any number.
+    /// Does what [`child`](Self::child) does, for a node that does not follow its parent, or a new one.
     #[inline(never)]
     fn child_by_hash(&mut self, parent: u32, address: u64) -> u32 {
+        // Nothing is called from the newest node yet.
+        if follows(parent, self.count) {
+            return self.add(parent, address);
+        }
         let tag = tag(parent, address);
         let mask = (1usize << self.bits) - 1;
         let mut slot = self.first_slot(tag);
@@ -232,7 +240,7 @@ impl CallTree {
             // SAFETY: the table has 2^bits slots, and the mask is one less.
             let entry = unsafe { *self.slots.as_ptr().add(slot & mask) };
             if entry == 0 {
-                break;
+                return self.add(parent, address);
             }
             if (entry ^ tag << self.number_bits) >> self.number_bits == 0 {
                 let number = entry & ((1 << self.number_bits) - 1);
@@ -243,34 +251,27 @@ impl CallTree {
             }
             slot += 1;
         }
-        self.add(parent, address, tag, slot & mask)
     }
 
     #[cold]
-    fn add(&mut self, parent: u32, address: u64, tag: u32, mut slot: usize) -> u32 {
+    fn add(&mut self, parent: u32, address: u64) -> u32 {
         if parent & SHORT != 0 {
             return parent;
         }
-        let used = (self.count - self.first) as usize;
-        if (used + 1) * 4 > 3 << self.bits {
-            // A fuller table would make each search in a hook long.
-            if !self.rehash() {
-                return parent | SHORT;
-            }
-            slot = self.free_slot(tag);
-        }
-        if self.count == self.room {
-            if !self.add_chunk() {
-                return parent | SHORT;
-            }
-            slot = self.free_slot(tag);
-        }
         let number = self.count;
+        let in_table = !follows(parent, number);
+        // A fuller table would make each search in a hook long.
+        let is_full = in_table && (self.used + 1) * 4 > 3 << self.bits;
+        if is_full && !self.rehash() || number == self.room && !self.add_chunk() {
+            return parent | SHORT;
+        }
         // SAFETY: `number` is below `room`, so its chunk exists and has the place. No reader knows the number yet.
         unsafe { self.head().at(number).write(Node { address, parent }) };
         self.count += 1;
         self.head().count.store(self.count, Ordering::Release);
-        self.slots.as_mut_slice()[slot] = tag << self.number_bits | number;
+        if in_table {
+            self.enter(number, tag(parent, address));
+        }
         number
     }
 
@@ -306,13 +307,16 @@ impl CallTree {
         (tag >> (32 - self.bits)) as usize
     }
 
-    fn free_slot(&self, tag: u32) -> usize {
+    /// Enters a node into the table, which has room.
+    fn enter(&mut self, number: u32, tag: u32) {
         let mask = (1usize << self.bits) - 1;
         let mut slot = self.first_slot(tag);
-        while self.slots.as_slice()[slot & mask] != 0 {
+        let slots = self.slots.as_mut_slice();
+        while slots[slot & mask] != 0 {
             slot += 1;
         }
-        slot & mask
+        slots[slot & mask] = tag << self.number_bits | number;
+        self.used += 1;
     }
 
     fn rehash(&mut self) -> bool {
@@ -329,23 +333,25 @@ impl CallTree {
         true
     }
 
-    /// Enters every node that is not forgotten into the empty table.
+    /// Enters all nodes that belong there into the empty table.
     fn fill(&mut self) {
+        self.used = 0;
         for number in self.first..self.count {
-            let ahead = self.tag_of((number + AHEAD).min(self.count - 1));
-            prefetch(&self.slots.as_slice()[self.first_slot(ahead)]);
-            let tag = self.tag_of(number);
-            let slot = self.free_slot(tag);
-            self.slots.as_mut_slice()[slot] = tag << self.number_bits | number;
+            if let Some(tag) = self.tag_in_table((number + AHEAD).min(self.count - 1)) {
+                prefetch(&self.slots.as_slice()[self.first_slot(tag)]);
+            }
+            if let Some(tag) = self.tag_in_table(number) {
+                self.enter(number, tag);
+            }
         }
     }
 
-    /// Returns the tag of node `number`, which is one of the tree's.
-    fn tag_of(&self, number: u32) -> u32 {
+    /// Returns the tag of node `number`, which is one of the tree's, if it belongs into the table.
+    fn tag_in_table(&self, number: u32) -> Option<u32> {
         assert!(number < self.count, "the node was added");
         // SAFETY: checked.
         let node = unsafe { self.head().node(number) };
-        tag(node.parent, node.address)
+        (!follows(node.parent, number)).then(|| tag(node.parent, node.address))
     }
 
     /// Forgets which nodes exist, because addresses have changed their meaning. Numbering goes on, and the old nodes stay
@@ -354,6 +360,7 @@ impl CallTree {
     pub fn reset(&mut self) {
         let entries = 1usize << self.bits;
         self.slots.as_mut_slice()[..entries].fill(0);
+        self.used = 0;
         self.first = self.count;
     }
 
@@ -378,6 +385,12 @@ impl CallTree {
         // SAFETY: the block of `new`; no reader is left, and the tree is gone.
         unsafe { memory::unmap(head.cast(), BLOCK) };
     }
+}
+
+/// Returns whether node `number` is the one after its parent, and so not in the table.
+#[inline(always)]
+fn follows(parent: u32, number: u32) -> bool {
+    parent.wrapping_add(1) == number
 }
 
 /// Returns 32 well-mixed bits of a child's key.

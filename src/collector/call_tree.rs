@@ -1,5 +1,8 @@
 //! The call tree of the whole process: every distinct call stack by return addresses, each kept once.
 //!
+//! As in the trees of the threads, the new frames of a stack get numbers in a row, so a node is often the one after its caller's.
+//! An index has the others.
+//!
 //! Threads number the nodes of their own trees. The merge of the rings maps each such node once to a node of this tree.
 
 use super::hash::mix;
@@ -48,19 +51,22 @@ impl CallTree {
             module,
             address,
         };
-        let hash = hash_of(&node);
-        let nodes = &self.nodes;
-        if let Some(at) = self
-            .index
-            .find(hash, |at| nodes.get(at as usize) == Some(&node))
-        {
-            return NodeId(at);
-        }
         let at = self.nodes.len() as u32;
         debug_assert!(parent.0 < at, "a parent is added before its children");
-        // All nodes except the root, which nothing calls.
-        let all = || self.nodes.iter().map(hash_of).zip(0..).skip(1);
-        if self.nodes.len() >= self.most || !self.index.insert(hash, at, all) {
+        // Nothing is called from the newest node yet.
+        let in_index = !follows(&node, at);
+        let hash = hash_of(&node);
+        if in_index {
+            let nodes = &self.nodes;
+            if nodes.get(parent.0 as usize + 1) == Some(&node) {
+                return NodeId(parent.0 + 1);
+            }
+            let is_it = |at: u32| nodes.get(at as usize) == Some(&node);
+            if let Some(known) = self.index.find(hash, is_it) {
+                return NodeId(known);
+            }
+        }
+        if self.nodes.len() >= self.most || in_index && !self.enter(hash, at) {
             self.has_cut = true;
             return parent;
         }
@@ -68,16 +74,15 @@ impl CallTree {
         NodeId(at)
     }
 
-    /// Prefetches what [`child`](Self::child) needs for the calls of a stack below `parent`, outermost first, if they are new.
-    pub fn prefetch(&self, mut parent: NodeId, calls: impl Iterator<Item = u64>) {
-        for (next, address) in (self.nodes.len() as u32..).zip(calls) {
-            self.index.prefetch(hash_of(&RawNode {
-                parent,
-                module: ModuleId::NONE,
-                address,
-            }));
-            parent = NodeId(next);
-        }
+    /// Enters the next node into the index. Returns false, and does nothing, without memory.
+    fn enter(&mut self, hash: u64, at: u32) -> bool {
+        let nodes = &self.nodes;
+        // Not the root, which nothing calls.
+        self.index.insert(hash, at, || {
+            let others = nodes.iter().zip(0..).skip(1);
+            let others = others.filter(|&(node, at)| !follows(node, at));
+            others.map(|(node, at)| (hash_of(node), at))
+        })
     }
 
     /// Allows so many nodes from now on.
@@ -115,6 +120,12 @@ impl CallTree {
     pub(super) fn mapped_bytes(&self) -> u64 {
         self.index.mapped_bytes()
     }
+}
+
+/// Returns whether a node with the number `at` is the one after its caller. It is looked for there, and not in the index.
+#[inline]
+fn follows(node: &RawNode, at: u32) -> bool {
+    node.parent.0 + 1 == at
 }
 
 fn hash_of(node: &RawNode) -> u64 {

@@ -363,7 +363,6 @@ impl Source {
             at = parent;
         }
         let mut node = self.nodes[at as usize];
-        tree.prefetch(node, path.iter().rev().map(|&(_, address)| address));
         let mut is_cut = false;
         for (local, address) in path.into_iter().rev() {
             if !is_cut {

@@ -4,7 +4,7 @@
 //! slot: [ tag, the bits that are left | position + 1, as many bits as the largest needs ]     0 = empty
 //! ```
 //!
-//! It takes half of [`Index`](super::index::Index)'s memory, for rare look-ups. It grows by half, so that fewer slots are
+//! It need not have all positions of the vector. It takes half of [`Index`](super::index::Index)'s memory, for rare look-ups. It grows by half, so that fewer slots are
 //! empty. It keeps only a part of each hash, so the vector's owner passes the hashes again when it grows.
 
 use std::collections::VecDeque;
@@ -21,6 +21,8 @@ pub(super) struct Positions {
     /// The slots, in pages of the index's own, or none.
     slots: Option<OwnedArray<u32>>,
     len: usize,
+    /// The position bits of a slot.
+    mask: u32,
 }
 
 impl Positions {
@@ -28,7 +30,7 @@ impl Positions {
     #[inline]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let slots = self.slots();
-        let mask = position_mask(slots);
+        let mask = self.mask;
         let mut at = first(slots, hash);
         loop {
             let slot = *slots.get(at)?;
@@ -42,8 +44,8 @@ impl Positions {
         }
     }
 
-    /// Adds `position` under `hash`. The index must not have it yet, and it must be at most one above the largest so far.
-    /// `all` returns every earlier position and its hash. Returns false, and adds nothing, without memory.
+    /// Adds `position` under `hash`. The index must not have it yet, and has none as large. `all` returns every earlier position
+    /// and its hash. Returns false, and adds nothing, without memory.
     #[must_use]
     pub(super) fn insert<All>(
         &mut self,
@@ -54,47 +56,47 @@ impl Positions {
     where
         All: Iterator<Item = (u64, u32)>,
     {
-        // One extra slot stays free: positions may begin at 1.
-        if (self.len + 2) * 4 >= self.slots().len() * 3 && !self.grow(all()) {
+        let slots = self.slots().len();
+        if (self.len + 1) * 4 > slots * 3 {
+            if !self.fill(slots / 2 * 3, position, all()) {
+                return false;
+            }
+        } else if position >= self.mask && !self.fill(slots, position, all()) {
             return false;
         }
+        let mask = self.mask;
         let Some(slots) = &mut self.slots else {
             return false;
         };
         self.len += 1;
-        place(slots.as_mut_slice(), hash, position);
+        place(slots.as_mut_slice(), mask, hash, position);
         true
     }
 
+    /// Replaces the index by one of so many slots, or somewhat more, which has room for positions up to `last`.
     #[cold]
-    fn grow(&mut self, all: impl Iterator<Item = (u64, u32)>) -> bool {
-        let Some(mut grown) = OwnedArray::hash_table((self.slots().len() / 2 * 3).max(64)) else {
+    fn fill(&mut self, slots: usize, last: u32, all: impl Iterator<Item = (u64, u32)>) -> bool {
+        let Some(mut grown) = OwnedArray::hash_table(slots.max(64)) else {
             return false;
         };
+        let slots = grown.as_mut_slice();
+        let mask = mask_for(last);
         let mut waiting = VecDeque::with_capacity(AHEAD);
         for (hash, position) in all {
             if waiting.len() == AHEAD
                 && let Some((hash, position)) = waiting.pop_front()
             {
-                place(grown.as_mut_slice(), hash, position);
+                place(slots, mask, hash, position);
             }
-            prefetch(&grown.as_slice()[first(grown.as_slice(), hash)]);
+            prefetch(&slots[first(slots, hash)]);
             waiting.push_back((hash, position));
         }
         for (hash, position) in waiting {
-            place(grown.as_mut_slice(), hash, position);
+            place(slots, mask, hash, position);
         }
         self.slots = Some(grown);
+        self.mask = mask;
         true
-    }
-
-    /// Prefetches the slot at which a search for `hash` begins.
-    #[inline]
-    pub(super) fn prefetch(&self, hash: u64) {
-        let slots = self.slots();
-        if let Some(slot) = slots.get(first(slots, hash)) {
-            prefetch(slot);
-        }
     }
 
     /// Returns the index's bytes of memory, all of them pages of its own.
@@ -108,10 +110,9 @@ impl Positions {
     }
 }
 
-/// Returns the mask of a slot's position bits. A position is always below the number of slots.
-#[inline]
-fn position_mask(slots: &[u32]) -> u32 {
-    (slots.len().next_power_of_two() - 1) as u32
+/// Returns the position bits of slots whose positions go up to `last`, and so whose bits go up to the number after it.
+fn mask_for(last: u32) -> u32 {
+    u32::MAX >> (last + 1).leading_zeros()
 }
 
 #[inline]
@@ -119,8 +120,7 @@ fn first(slots: &[u32], hash: u64) -> usize {
     ((u128::from(hash) * slots.len() as u128) >> 64) as usize
 }
 
-fn place(slots: &mut [u32], hash: u64, position: u32) {
-    let mask = position_mask(slots);
+fn place(slots: &mut [u32], mask: u32, hash: u64, position: u32) {
     let mut at = first(slots, hash);
     while slots[at] != 0 {
         at = if at + 1 == slots.len() { 0 } else { at + 1 };
@@ -141,18 +141,19 @@ mod tests {
             keys in prop::collection::vec(0u64..5000, 0..3000),
             hashes in prop::sample::select(vec![1u64, 7, 1000, u64::MAX]),
             first in 0u32..2,
+            apart in 1u32..9,
         ) {
             // Few hashes: the probing has to cross long runs and wrap around.
             let hash = |key: u64| mix(mix(key) % hashes);
+            let position = |at: usize| first + at as u32 * apart;
             let mut added: Vec<u64> = Vec::new();
             let mut index = Positions::default();
             for key in keys.iter().copied().take(if hashes < 1000 { 300 } else { 3000 }) {
-                let found = index.find(hash(key), |at| added[(at - first) as usize] == key);
-                prop_assert_eq!(found.map(|at| (at - first) as usize), added.iter().position(|&one| one == key));
+                let found = index.find(hash(key), |at| added[((at - first) / apart) as usize] == key);
+                prop_assert_eq!(found, added.iter().position(|&one| one == key).map(position));
                 if found.is_none() {
-                    let position = added.len() as u32 + first;
-                    let all = || added.iter().map(|&key| hash(key)).zip(first..);
-                    prop_assert!(index.insert(hash(key), position, all));
+                    let all = || added.iter().enumerate().map(|(at, &key)| (hash(key), position(at)));
+                    prop_assert!(index.insert(hash(key), position(added.len()), all));
                     added.push(key);
                 }
             }
