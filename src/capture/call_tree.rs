@@ -329,6 +329,9 @@ impl CallTree {
         };
         core::mem::replace(&mut self.slots, slots).release();
         self.bits = bits;
+        // One bit more than needed, or the next chunk would fill the table again.
+        let number_bits = self.room.next_power_of_two().ilog2() + 1;
+        self.number_bits = number_bits.min(31);
         self.fill();
         true
     }

@@ -80,7 +80,8 @@ impl Positions {
             return false;
         };
         let slots = grown.as_mut_slice();
-        let mask = mask_for(last);
+        // One bit more than needed, or it would be filled again soon.
+        let mask = u32::MAX >> last.leading_zeros().saturating_sub(1);
         let mut waiting = VecDeque::with_capacity(AHEAD);
         for (hash, position) in all {
             if waiting.len() == AHEAD
@@ -108,11 +109,6 @@ impl Positions {
     fn slots(&self) -> &[u32] {
         self.slots.as_ref().map_or(&[], OwnedArray::as_slice)
     }
-}
-
-/// Returns the position bits of slots whose positions go up to `last`, and so whose bits go up to the number after it.
-fn mask_for(last: u32) -> u32 {
-    u32::MAX >> (last + 1).leading_zeros()
 }
 
 #[inline]
