@@ -12,9 +12,10 @@ use super::call_tree::CallTree;
 use super::recording::Recording;
 use crate::capture::call_tree;
 use crate::capture::event::{Event, Kind, NodeId};
+use crate::capture::modules::{self, ModuleId};
 use crate::capture::ring::{Bound, Reader, decode};
 use crate::capture::thread::{self, ThreadState};
-use crate::capture::{clock, modules, record, sys};
+use crate::capture::{clock, record, sys};
 
 /// Events passed on at once: few enough to stay in the second-level cache.
 const BATCH: usize = 2048;
@@ -35,6 +36,16 @@ pub struct Merge {
     batch: Box<[Event]>,
     filled: usize,
     queue: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Buffer for the new frames of a stack.
+    path: Vec<Frame>,
+}
+
+/// New frame of a stack: its node in the thread's call tree, its module and its address.
+#[derive(Debug)]
+struct Frame {
+    local: u32,
+    module: ModuleId,
+    address: u64,
 }
 
 /// Ring, and the state of its thread.
@@ -87,6 +98,7 @@ impl Merge {
             batch: vec![NO_EVENT; BATCH].into(),
             filled: 0,
             queue: BinaryHeap::new(),
+            path: Vec::new(),
         }
     }
 
@@ -155,7 +167,9 @@ impl Merge {
                     break next;
                 };
                 if let Some(place) = self.batch.get_mut(self.filled) {
-                    if let Some(event) = source.take(self.session, recording.call_tree_mut()) {
+                    if let Some(event) =
+                        source.take(self.session, recording.call_tree_mut(), &mut self.path)
+                    {
                         *place = event;
                         self.filled += 1;
                     }
@@ -301,7 +315,7 @@ impl Source {
 
     /// Takes the event that `next_stamp` found. Returns `None` if it is not of this session.
     #[inline]
-    fn take(&mut self, session: u32, tree: &mut CallTree) -> Option<Event> {
+    fn take(&mut self, session: u32, tree: &mut CallTree, path: &mut Vec<Frame>) -> Option<Event> {
         let mut decoded = decode(self.reader.peek()?);
         self.reader.advance();
         self.taken += 1;
@@ -321,7 +335,7 @@ impl Source {
             return None;
         }
         let node = if decoded.kind.is_allocation() {
-            self.node(decoded.stack(), tree)
+            self.node(decoded.stack(), tree, path)
         } else {
             decoded.node_of_free()
         };
@@ -336,16 +350,16 @@ impl Source {
     }
 
     #[inline]
-    fn node(&mut self, local: u32, tree: &mut CallTree) -> NodeId {
+    fn node(&mut self, local: u32, tree: &mut CallTree, path: &mut Vec<Frame>) -> NodeId {
         match self.nodes.get(local as usize) {
             Some(&node) if node != UNMAPPED => node,
-            _ => self.map_node(local, tree),
+            _ => self.map_node(local, tree, path),
         }
     }
 
-    /// Maps a node of the thread's tree, and the unmapped nodes on the way to the root.
+    /// Maps a node of the thread's tree, and the unmapped nodes on the way to the root. `path` is a buffer.
     #[cold]
-    fn map_node(&mut self, local: u32, tree: &mut CallTree) -> NodeId {
+    fn map_node(&mut self, local: u32, tree: &mut CallTree, path: &mut Vec<Frame>) -> NodeId {
         // For a stack that its thread had no room for, the recorded part of it.
         let local = call_tree::whole(local);
         if self.nodes.len() <= local as usize {
@@ -355,23 +369,28 @@ impl Source {
             self.nodes.resize(room, UNMAPPED);
             self.nodes[0] = NodeId::ROOT;
         }
-        let mut path = Vec::new();
         let mut at = local;
         while self.nodes[at as usize] == UNMAPPED {
             let (parent, address) = self.state.nodes.node(at);
-            path.push((at, address));
+            path.push(Frame {
+                local: at,
+                module: ModuleId::NONE,
+                address,
+            });
             at = parent;
         }
+        let frames = path.iter_mut();
+        modules::enter_modules(frames.map(|frame| (frame.address, &mut frame.module)));
         let mut node = self.nodes[at as usize];
         let mut is_cut = false;
-        for (local, address) in path.into_iter().rev() {
+        for frame in path.drain(..).rev() {
             if !is_cut {
-                let child = tree.child(node, address, modules::module_of(address));
+                let child = tree.child(node, frame.address, frame.module);
                 // Without room for a node, the rest of the stack stays at the last one.
                 is_cut = child == node;
                 node = child;
             }
-            self.nodes[local as usize] = node;
+            self.nodes[frame.local as usize] = node;
         }
         node
     }

@@ -86,31 +86,31 @@ pub fn module_of(address: u64) -> ModuleId {
     module_of_at(address, epoch())
 }
 
+/// Does what [`module_of`] does for many addresses: enters the module of each beside it.
+pub fn enter_modules<'a>(addresses: impl Iterator<Item = (u64, &'a mut ModuleId)>) {
+    let epoch = epoch();
+    let known = lock();
+    let mut last = None;
+    for (address, module) in addresses {
+        // The frames of a stack are mostly in the module of the frame before.
+        if last.is_none_or(|present| !known.covers(present, address)) {
+            last = known.present_at(address, epoch);
+        }
+        *module = match last {
+            Some(present) => module_id(present.index),
+            None => known.past_at(address, epoch),
+        };
+    }
+}
+
 /// Returns the module that `address` lay in when the [`epoch`] was `epoch`, or else the last one that it lay in.
 #[must_use]
 pub fn module_of_at(address: u64, epoch: u32) -> ModuleId {
     let known = lock();
-    let covers = |index: usize| {
-        let module = &known.history[index];
-        (module.start..module.end).contains(&address)
-    };
-    let after = known
-        .loaded
-        .partition_point(|present| known.history[present.index].start <= address);
-    let now = after
-        .checked_sub(1)
-        .map(|before| known.loaded[before])
-        .filter(|present| covers(present.index));
-    if let Some(present) = now.filter(|present| present.from <= epoch) {
-        return module_id(present.index);
+    match known.present_at(address, epoch) {
+        Some(present) => module_id(present.index),
+        None => known.past_at(address, epoch),
     }
-    let past = || known.past.iter().rev().filter(|past| covers(past.index));
-    let then = past().find(|past| (past.from..past.until).contains(&epoch));
-    let index = then
-        .map(|past| past.index)
-        .or(now.map(|present| present.index));
-    let index = index.or_else(|| past().next().map(|past| past.index));
-    index.map_or(ModuleId::NONE, module_id)
 }
 
 /// Returns all modules that were ever loaded; the index is the [`ModuleId`].
@@ -136,6 +136,38 @@ fn module_id(index: usize) -> ModuleId {
 }
 
 impl Known {
+    fn covers(&self, present: Present, address: u64) -> bool {
+        self.history[present.index].covers(address)
+    }
+
+    /// Returns the loaded module that `address` lies in.
+    fn now_at(&self, address: u64) -> Option<Present> {
+        let begins = |present: &Present| self.history[present.index].start <= address;
+        let before = self.loaded.partition_point(begins).checked_sub(1)?;
+        let present = self.loaded[before];
+        self.covers(present, address).then_some(present)
+    }
+
+    /// Returns the loaded module that `address` lies in, if it did so in the epoch `epoch`.
+    fn present_at(&self, address: u64, epoch: u32) -> Option<Present> {
+        let now = self.now_at(address);
+        now.filter(|present| present.from <= epoch)
+    }
+
+    /// Returns the module that `address` lay in in the epoch `epoch`, where [`present_at`](Self::present_at) has found none, or else
+    /// the last one that it lay in.
+    fn past_at(&self, address: u64, epoch: u32) -> ModuleId {
+        let past = || {
+            let past = self.past.iter().rev();
+            past.filter(|past| self.history[past.index].covers(address))
+        };
+        let then = past().find(|past| (past.from..past.until).contains(&epoch));
+        let index = then.map(|past| past.index);
+        let index = index.or_else(|| self.now_at(address).map(|present| present.index));
+        let index = index.or_else(|| past().next().map(|past| past.index));
+        index.map_or(ModuleId::NONE, module_id)
+    }
+
     /// Returns the entry of `loaded` for a module of the loader.
     fn find(&self, loaded: &[Present], module: &Loaded, removals: bool) -> Option<Present> {
         // After a removal, a module without a build id may be another file with the same name at the same address.
@@ -323,5 +355,19 @@ mod tests {
             line.is_some_and(|line| line.starts_with(&expected)),
             "{expected} is not {line:?}"
         );
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn many_addresses_have_the_modules_that_each_has() {
+        refresh();
+        let history = history();
+        let ends = |module: &Module| [module.start - 1, module.start, module.start + 1, module.end];
+        let addresses: Vec<u64> = history.iter().flat_map(ends).chain([0, u64::MAX]).collect();
+        let mut modules = vec![ModuleId(7_000); addresses.len()];
+        enter_modules(addresses.iter().copied().zip(&mut modules));
+        let expected: Vec<ModuleId> = addresses.iter().copied().map(module_of).collect();
+        assert_eq!(modules, expected);
+        assert!(expected.contains(&ModuleId(0)) && expected.contains(&ModuleId::NONE));
     }
 }

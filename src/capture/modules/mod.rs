@@ -23,12 +23,12 @@ pub(crate) mod published;
 mod table;
 
 #[cfg(target_os = "linux")]
-pub use known::{epoch, history, module_of, module_of_at, refresh, table_size};
+pub use known::{enter_modules, epoch, history, module_of, module_of_at, refresh, table_size};
 
 #[cfg(not(target_os = "linux"))]
 mod portable;
 #[cfg(not(target_os = "linux"))]
-pub use portable::{epoch, history, module_of, module_of_at, refresh, table_size};
+pub use portable::{enter_modules, epoch, history, module_of, module_of_at, refresh, table_size};
 
 mod module;
 pub use build_id::find_build_id;

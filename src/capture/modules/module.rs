@@ -33,6 +33,14 @@ pub struct MappedCode {
     pub offset: u64,
 }
 
+impl Module {
+    /// Returns whether it has `address`, if it is loaded.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    pub(super) fn covers(&self, address: u64) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+}
+
 impl MappedCode {
     /// Returns the pages of the segments that lie in `code` and begin in the file at `offset`.
     pub(super) fn around(code: (u64, u64), offset: u64, page: u64) -> MappedCode {

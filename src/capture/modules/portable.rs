@@ -22,6 +22,9 @@ pub fn module_of(_address: u64) -> ModuleId {
     ModuleId::NONE
 }
 
+/// Enters nothing: no module is known.
+pub fn enter_modules<'a>(_addresses: impl Iterator<Item = (u64, &'a mut ModuleId)>) {}
+
 /// Returns `ModuleId::NONE`: no module is known.
 #[must_use]
 pub fn module_of_at(_address: u64, _epoch: u32) -> ModuleId {
