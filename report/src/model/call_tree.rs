@@ -1,6 +1,7 @@
 //! Strings, frames and the call tree.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use crate::clean::in_one_line;
@@ -110,14 +111,24 @@ impl StackNode {
     fn key(self) -> u64 {
         u64::from(self.parent.0) << 32 | u64::from(self.frame.0)
     }
+
+    /// Returns whether `id` is the handle after the caller's.
+    fn follows_caller_as(self, id: StackId) -> bool {
+        self.parent.0 + 1 == id.0
+    }
 }
 
 /// Call tree. Parents come before children; node `n` is `StackId(n + 1)`, since 0 is the empty stack.
+///
+/// Most trees are built stack by stack, so a stack often has the handle after its caller's. It is looked for there, and the index has
+/// the others.
 #[derive(Debug, Clone, Default)]
 pub struct Stacks {
     nodes: Vec<StackNode>,
-    /// Stacks by parent and frame: all of them, or none after [`shrink_to_fit`](Stacks::shrink_to_fit).
+    /// Stacks by parent and frame: all that belong here, or none after [`shrink_to_fit`](Stacks::shrink_to_fit).
     index: FastMap<u64, StackId>,
+    /// Number of stacks that belong into the index.
+    indexed: usize,
 }
 
 impl PartialEq for Stacks {
@@ -130,21 +141,28 @@ impl Stacks {
     /// Returns the stack of `parent` with `frame` called from it, and adds it if it is new.
     #[inline]
     pub fn child(&mut self, parent: StackId, frame: FrameId) -> StackId {
-        if self.index.len() != self.nodes.len() {
-            self.index = self.iter().map(|(id, node)| (node.key(), id)).collect();
-        }
         let node = StackNode { parent, frame };
-        let key = node.key();
-        if let Some(&id) = self.index.get(&key) {
-            return id;
+        let id = StackId(u32::try_from(self.nodes.len() + 1).expect("fewer than 2^32 stacks"));
+        assert!(parent < id, "a parent is added before its children");
+        // Nothing is called from the newest stack yet.
+        if !node.follows_caller_as(id) {
+            let next = StackId(parent.0 + 1);
+            if self.node(next) == Some(node) {
+                return next;
+            }
+            if self.index.len() != self.indexed {
+                let others = self
+                    .iter()
+                    .filter(|&(id, node)| !node.follows_caller_as(id));
+                self.index = others.map(|(id, node)| (node.key(), id)).collect();
+            }
+            match self.index.entry(node.key()) {
+                Entry::Occupied(known) => return *known.get(),
+                Entry::Vacant(free) => free.insert(id),
+            };
+            self.indexed += 1;
         }
-        assert!(
-            parent.0 as usize <= self.nodes.len(),
-            "a parent is added before its children"
-        );
         self.nodes.push(node);
-        let id = StackId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 stacks"));
-        self.index.insert(key, id);
         id
     }
 
@@ -193,7 +211,30 @@ impl Stacks {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_stack_is_kept_once(calls in prop::collection::vec((any::<u16>(), 0u32..6, 0u32..100), 1..400)) {
+            let mut stacks = Stacks::default();
+            let mut known = HashMap::new();
+            for (parent, frame, chance) in calls {
+                let parent = StackId(u32::from(parent) % (known.len() as u32 + 1));
+                let next = StackId(known.len() as u32 + 1);
+                let expected = *known.entry((parent, frame)).or_insert(next);
+                prop_assert_eq!(stacks.child(parent, FrameId(frame)), expected);
+                if chance == 0 {
+                    stacks.shrink_to_fit();
+                }
+            }
+            prop_assert_eq!(stacks.len(), known.len());
+            for ((parent, frame), id) in known {
+                prop_assert_eq!(stacks.node(id), Some(StackNode { parent, frame: FrameId(frame) }));
+            }
+        }
+    }
 
     #[test]
     fn a_shrunk_tree_still_finds_its_stacks_and_takes_more() {
