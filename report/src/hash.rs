@@ -45,6 +45,12 @@ impl Hasher for FastHasher {
         self.write_u64(u64::from(n));
     }
 
+    /// The number of a variant.
+    #[inline]
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
+
     #[inline]
     fn write_u64(&mut self, n: u64) {
         let product = u128::from(self.0 ^ n) * 0x9E37_79B9_7F4A_7C15;

@@ -1,8 +1,7 @@
 //! Call sites and the sums over them.
 
-use std::collections::HashMap;
-
 use super::{ContextId, StackId, ThreadId};
+use crate::hash::FastMap;
 
 /// Function that allocates or frees memory. Numbers are memray's (capture format, section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -147,7 +146,7 @@ impl Site {
 #[derive(Debug, Default)]
 pub struct Sites {
     list: Vec<Site>,
-    index: HashMap<(ThreadId, StackId, Allocator, ContextId), u32>,
+    index: FastMap<(ThreadId, StackId, Allocator, ContextId), u32>,
 }
 
 impl Sites {

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::{Kind, Origins, Sums};
 use crate::Report;
+use crate::hash::FastMap;
 use crate::model::{FrameId, StackId};
 
 /// Line of the service, and the sums of the allocations through it.
@@ -24,7 +25,7 @@ pub struct OwnSite {
 /// Returns the lines of `report`, most live bytes first, then most bytes at the high-water mark.
 #[must_use]
 pub fn own_sites(report: &Report, origins: &Origins) -> Vec<OwnSite> {
-    let mut charged: HashMap<StackId, (Option<FrameId>, bool)> = HashMap::new();
+    let mut charged: FastMap<StackId, (Option<FrameId>, bool)> = FastMap::default();
     let mut sites: HashMap<Option<FrameId>, OwnSite> = HashMap::new();
     for site in &report.sites {
         let (frame, is_own) = *charged

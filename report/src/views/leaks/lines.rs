@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::work::Work;
+use crate::hash::FastMap;
 use crate::model::{FrameId, Report, StackId, Tally};
 use crate::views::own_site::own_frame;
 use crate::views::{KnownSites, Origins};
@@ -34,9 +35,9 @@ pub(super) struct Line {
 
 /// Returns the lines of `report` that hold most, ordered by frame. Memory that is known is not theirs.
 pub(super) fn lines(report: &Report, origins: &Origins, work: &Work) -> Vec<Line> {
-    let mut charged: HashMap<StackId, Option<(FrameId, bool)>> = HashMap::new();
+    let mut charged: FastMap<StackId, Option<(FrameId, bool)>> = FastMap::default();
     let mut sums: HashMap<FrameId, Sums> = HashMap::new();
-    let mut stacks: HashMap<StackId, u64> = HashMap::new();
+    let mut stacks: FastMap<StackId, u64> = FastMap::default();
     let mut line_of_site: Vec<Option<FrameId>> = Vec::with_capacity(report.sites.len());
     let mut known = KnownSites::of(report);
     for site in &report.sites {
@@ -59,6 +60,9 @@ pub(super) fn lines(report: &Report, origins: &Origins, work: &Work) -> Vec<Line
         });
         sums.live += site.live;
         sums.allocated = sums.allocated.saturating_add(site.allocated.bytes);
+        if site.live.bytes == 0 {
+            continue;
+        }
         let of_stack = stacks.entry(site.stack).or_default();
         *of_stack = of_stack.saturating_add(site.live.bytes);
         if *of_stack > stacks.get(&sums.stack).copied().unwrap_or(0) {
