@@ -4,8 +4,9 @@
 //! slot: [ tag, the bits that are left | position + 1, as many bits as the largest needs ]     0 = empty
 //! ```
 //!
-//! It need not have all positions of the vector. It takes half of [`Index`](super::index::Index)'s memory, for rare look-ups. It grows by half, so that fewer slots are
-//! empty. It keeps only a part of each hash, so the vector's owner passes the hashes again when it grows.
+//! It need not have all positions of the vector. It takes half of [`Index`](super::index::Index)'s memory, for rare look-ups. It
+//! grows by half, so that fewer slots are empty. It keeps only a part of each hash, so the vector's owner passes the hashes
+//! again when it grows.
 
 use std::collections::VecDeque;
 

@@ -90,16 +90,13 @@ pub fn module_of(address: u64) -> ModuleId {
 pub fn enter_modules<'a>(addresses: impl Iterator<Item = (u64, &'a mut ModuleId)>) {
     let epoch = epoch();
     let known = lock();
-    let mut last = None;
+    let mut at = None;
     for (address, module) in addresses {
         // The frames of a stack are mostly in the module of the frame before.
-        if last.is_none_or(|present| !known.covers(present, address)) {
-            last = known.present_at(address, epoch);
+        if !at.is_some_and(|at| known.is_at(at, address)) {
+            at = known.find_at(address);
         }
-        *module = match last {
-            Some(present) => module_id(present.index),
-            None => known.past_at(address, epoch),
-        };
+        *module = known.module_at(at, address, epoch);
     }
 }
 
@@ -107,10 +104,7 @@ pub fn enter_modules<'a>(addresses: impl Iterator<Item = (u64, &'a mut ModuleId)
 #[must_use]
 pub fn module_of_at(address: u64, epoch: u32) -> ModuleId {
     let known = lock();
-    match known.present_at(address, epoch) {
-        Some(present) => module_id(present.index),
-        None => known.past_at(address, epoch),
-    }
+    known.module_at(known.find_at(address), address, epoch)
 }
 
 /// Returns all modules that were ever loaded; the index is the [`ModuleId`].
@@ -136,34 +130,36 @@ fn module_id(index: usize) -> ModuleId {
 }
 
 impl Known {
-    fn covers(&self, present: Present, address: u64) -> bool {
-        self.history[present.index].covers(address)
+    /// Returns whether the loaded module number `at` is the one that `address` lies in.
+    fn is_at(&self, at: usize, address: u64) -> bool {
+        let module = |at: usize| Some(&self.history[self.loaded.get(at)?.index]);
+        // A module may lie in a hole of the one before.
+        module(at).is_some_and(|module| module.covers(address))
+            && module(at + 1).is_none_or(|next| address < next.start)
     }
 
-    /// Returns the loaded module that `address` lies in.
-    fn now_at(&self, address: u64) -> Option<Present> {
+    /// Returns the number of the loaded module that `address` lies in.
+    fn find_at(&self, address: u64) -> Option<usize> {
         let begins = |present: &Present| self.history[present.index].start <= address;
         let before = self.loaded.partition_point(begins).checked_sub(1)?;
-        let present = self.loaded[before];
-        self.covers(present, address).then_some(present)
+        self.is_at(before, address).then_some(before)
     }
 
-    /// Returns the loaded module that `address` lies in, if it did so in the epoch `epoch`.
-    fn present_at(&self, address: u64, epoch: u32) -> Option<Present> {
-        let now = self.now_at(address);
-        now.filter(|present| present.from <= epoch)
-    }
-
-    /// Returns the module that `address` lay in in the epoch `epoch`, where [`present_at`](Self::present_at) has found none, or else
-    /// the last one that it lay in.
-    fn past_at(&self, address: u64, epoch: u32) -> ModuleId {
+    /// Returns the module that `address` lay in in the epoch `epoch`, or else the last one that it lay in. `at` is the number of
+    /// the loaded module that it lies in.
+    fn module_at(&self, at: Option<usize>, address: u64, epoch: u32) -> ModuleId {
+        let now = at.map(|at| self.loaded[at]);
+        if let Some(present) = now.filter(|present| present.from <= epoch) {
+            return module_id(present.index);
+        }
         let past = || {
             let past = self.past.iter().rev();
             past.filter(|past| self.history[past.index].covers(address))
         };
         let then = past().find(|past| (past.from..past.until).contains(&epoch));
-        let index = then.map(|past| past.index);
-        let index = index.or_else(|| self.now_at(address).map(|present| present.index));
+        let index = then
+            .map(|past| past.index)
+            .or(now.map(|present| present.index));
         let index = index.or_else(|| past().next().map(|past| past.index));
         index.map_or(ModuleId::NONE, module_id)
     }
@@ -355,6 +351,20 @@ mod tests {
             line.is_some_and(|line| line.starts_with(&expected)),
             "{expected} is not {line:?}"
         );
+    }
+
+    #[test]
+    fn an_address_in_a_hole_of_a_module_is_that_of_the_module_there() {
+        let mut known = Known::default();
+        for (path, start, end) in [("outer", 0x1000, 0x5000), ("inner", 0x2000, 0x3000)] {
+            let mut loaded = module(path, path.as_bytes());
+            (loaded.start, loaded.end) = (start, end);
+            let present = known.add(loaded, 0);
+            known.loaded.push(present);
+        }
+        let found = [0x1fff, 0x2000, 0x2fff, 0xfff].map(|address| known.find_at(address));
+        assert_eq!(found, [Some(0), Some(1), Some(1), None]);
+        assert!(!known.is_at(0, 0x2000));
     }
 
     #[test]
