@@ -153,7 +153,7 @@ pub struct CallTree {
     bits: u32,
     /// Number of nodes in the table.
     used: usize,
-    /// Bits that hold every number below `room`.
+    /// Bits of a slot that are the number: enough for every number below `room`.
     number_bits: u32,
     /// The first node that can be found. The nodes before it are forgotten.
     first: u32,
@@ -217,7 +217,7 @@ impl CallTree {
     pub fn child(&mut self, parent: u32, address: u64) -> u32 {
         let next = parent.wrapping_add(1);
         if (self.first..self.count).contains(&next) {
-            // SAFETY: it was added.
+            // SAFETY: the numbers below `count` are those of nodes that were added.
             let node = unsafe { self.head().node(next) };
             if node == (Node { address, parent }) {
                 return next;
@@ -292,13 +292,16 @@ impl CallTree {
         };
         self.head().set_chunk(chunk, start.cast());
         self.room = room;
-        let number_bits = room.next_power_of_two().ilog2();
-        if number_bits > self.number_bits {
-            self.number_bits = number_bits;
+        if self.room_bits() > self.number_bits {
             self.slots.as_mut_slice()[..1 << self.bits].fill(0);
             self.fill();
         }
         true
+    }
+
+    /// Returns the number of bits that hold every number below `room`.
+    fn room_bits(&self) -> u32 {
+        self.room.next_power_of_two().ilog2()
     }
 
     /// Returns the slot where the search for a node with this tag begins.
@@ -329,9 +332,6 @@ impl CallTree {
         };
         core::mem::replace(&mut self.slots, slots).release();
         self.bits = bits;
-        // One bit more than needed, or the next chunk would fill the table again.
-        let number_bits = self.room.next_power_of_two().ilog2() + 1;
-        self.number_bits = number_bits.min(31);
         self.fill();
         true
     }
@@ -339,6 +339,8 @@ impl CallTree {
     /// Enters all nodes that belong there into the empty table.
     fn fill(&mut self) {
         self.used = 0;
+        // One bit more than needed, or a chunk that is added soon would fill the table again.
+        self.number_bits = (self.room_bits() + 1).min(31);
         for number in self.first..self.count {
             if let Some(tag) = self.tag_in_table((number + AHEAD).min(self.count - 1)) {
                 prefetch(&self.slots.as_slice()[self.first_slot(tag)]);

@@ -58,11 +58,9 @@ impl Positions {
         All: Iterator<Item = (u64, u32)>,
     {
         let slots = self.slots().len();
-        if (self.len + 1) * 4 > slots * 3 {
-            if !self.fill(slots / 2 * 3, position, all()) {
-                return false;
-            }
-        } else if position >= self.mask && !self.fill(slots, position, all()) {
+        let is_full = (self.len + 1) * 4 > slots * 3;
+        let slots = if is_full { slots / 2 * 3 } else { slots };
+        if (is_full || position >= self.mask) && !self.fill(slots, position, all()) {
             return false;
         }
         let mask = self.mask;
