@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -90,13 +91,18 @@ pub fn module_of(address: u64) -> ModuleId {
 pub fn enter_modules<'a>(addresses: impl Iterator<Item = (u64, &'a mut ModuleId)>) {
     let epoch = epoch();
     let known = lock();
-    let mut at = None;
+    let mut last = (0..0, ModuleId::NONE);
     for (address, module) in addresses {
         // The frames of a stack are mostly in the module of the frame before.
-        if !at.is_some_and(|at| known.is_at(at, address)) {
-            at = known.find_at(address);
+        if !last.0.contains(&address) {
+            let at = known.find_at(address);
+            let present = at.filter(|&at| known.loaded[at].from <= epoch);
+            last = (
+                present.map_or(0..0, |at| known.addresses(at)),
+                known.module_at(at, address, epoch),
+            );
         }
-        *module = known.module_at(at, address, epoch);
+        *module = last.1;
     }
 }
 
@@ -130,19 +136,19 @@ fn module_id(index: usize) -> ModuleId {
 }
 
 impl Known {
-    /// Returns whether the loaded module number `at` is the one that `address` lies in.
-    fn is_at(&self, at: usize, address: u64) -> bool {
+    /// Returns the addresses at which the loaded module number `at` is found.
+    fn addresses(&self, at: usize) -> Range<u64> {
         let module = |at: usize| Some(&self.history[self.loaded.get(at)?.index]);
         // A module may lie in a hole of the one before.
-        module(at).is_some_and(|module| module.covers(address))
-            && module(at + 1).is_none_or(|next| address < next.start)
+        let next = module(at + 1).map_or(u64::MAX, |next| next.start);
+        module(at).map_or(0..0, |module| module.start..module.end.min(next))
     }
 
     /// Returns the number of the loaded module that `address` lies in.
     fn find_at(&self, address: u64) -> Option<usize> {
         let begins = |present: &Present| self.history[present.index].start <= address;
         let before = self.loaded.partition_point(begins).checked_sub(1)?;
-        self.is_at(before, address).then_some(before)
+        self.addresses(before).contains(&address).then_some(before)
     }
 
     /// Returns the module that `address` lay in in the epoch `epoch`, or else the last one that it lay in. `at` is the number of
@@ -364,7 +370,10 @@ mod tests {
         }
         let found = [0x1fff, 0x2000, 0x2fff, 0xfff].map(|address| known.find_at(address));
         assert_eq!(found, [Some(0), Some(1), Some(1), None]);
-        assert!(!known.is_at(0, 0x2000));
+        assert_eq!(
+            [0, 1].map(|at| known.addresses(at)),
+            [0x1000..0x2000, 0x2000..0x3000]
+        );
     }
 
     #[test]
