@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use super::clock;
 use super::shared::{self, shared};
 
 shared! {
@@ -45,10 +46,11 @@ pub fn close_session() {
     SESSION.store(0, Ordering::SeqCst);
 }
 
-/// Notes that an event is being lost at `stamp`. Called before the event is counted, so that a reader of the count finds the
-/// stamp.
-pub fn note_lost(stamp: u64) {
-    let _ = FIRST_LOST.compare_exchange(0, stamp, Ordering::Release, Ordering::Relaxed);
+/// Counts a lost event in `counter`. Its time comes first, so that a reader of the count finds it.
+#[cold]
+pub(super) fn count_lost(counter: &shared::AtomicU64) {
+    let _ = FIRST_LOST.compare_exchange(0, clock::stamp(), Ordering::Release, Ordering::Relaxed);
+    counter.fetch_add(1, Ordering::Release);
 }
 
 /// Returns the time stamp of the session's first lost event, if it lost one.

@@ -31,6 +31,7 @@ pub mod metered;
 pub mod modules;
 pub mod record;
 pub mod ring;
+pub mod room;
 pub mod run;
 pub mod sampling;
 pub mod scope;

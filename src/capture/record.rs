@@ -1,22 +1,14 @@
 //! Turns a call of an allocator function into an event in the thread's ring. The GOT hooks and the global allocator both
 //! call this module, with the thread marked busy.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 use super::arch::{self, Registers};
 use super::event::{Kind, NodeId, RunEnd, size_of_free};
 use super::ring::ThreadStart;
-use super::shared::{AtomicU64, fence};
 use super::thread::{self, Local, ThreadState};
 use super::trace::TraceContext;
-use super::{clock, control, sampling, scope};
-
-/// Longest total time that a thread waits for room in its ring. After that, events are lost, and the lost events are counted
-/// and reported.
-pub const LONGEST_WAIT_MS: u64 = 200;
-
-/// The longest sleep while waiting: the collector wakes the thread as soon as there is room.
-const SLEEP_NS: u64 = 10_000_000;
+use super::{clock, control, room, sampling, scope};
 
 /// Ways in which an allocation was seen: bits of [`Local::probe`].
 pub mod seen {
@@ -222,8 +214,8 @@ pub fn thread_name(local: &Local, state: &'static ThreadState, name: [u8; 16]) {
     {
         return;
     }
-    // SAFETY: the calling thread owns the ring, and `room` reserved.
-    if room(state) && unsafe { state.ring.push_name(name, clock::stamp) } {
+    // SAFETY: the calling thread owns the ring, and `room::make` reserved.
+    if room::make(state) && unsafe { state.ring.push_name(name, clock::stamp) } {
         control::wake_collector();
     }
 }
@@ -246,17 +238,17 @@ pub fn run_end(local: &Local, run: u64, end: RunEnd, trace: Option<TraceContext>
     if let Some([first, last, span]) = trace.map(|trace| trace.words()) {
         let parts = [(Kind::TraceId, [first, last]), (Kind::SpanId, [span, 0])];
         for (kind, words) in parts {
-            if !room(state) {
+            if !room::make(state) {
                 return;
             }
-            // SAFETY: the calling thread owns the ring, and `room` reserved.
+            // SAFETY: the calling thread owns the ring, and `room::make` reserved.
             if unsafe { state.ring.push_words(kind, words, clock::stamp) } {
                 control::wake_collector();
             }
         }
     }
-    // SAFETY: the calling thread owns the ring, and `room` reserved.
-    if room(state) && unsafe { state.ring.push_run_end(run, end, clock::stamp) } {
+    // SAFETY: the calling thread owns the ring, and `room::make` reserved.
+    if room::make(state) && unsafe { state.ring.push_run_end(run, end, clock::stamp) } {
         control::wake_collector();
     }
 }
@@ -283,7 +275,7 @@ pub(super) fn publish(
     if !local.scope.get().is_null() {
         scope::seen(local, state.nodes, kind, address, size, node);
     }
-    if !room(state) {
+    if !room::make(state) {
         return;
     }
     // Other threads may have written to this memory before: take the stamp after the allocator's loads.
@@ -294,7 +286,7 @@ pub(super) fn publish(
             clock::stamp()
         }
     };
-    // SAFETY: the calling thread owns the ring, and `room` reserved.
+    // SAFETY: the calling thread owns the ring, and `room::make` reserved.
     if unsafe { state.ring.push(kind, address, size, node, stamp) } {
         control::wake_collector();
     }
@@ -331,10 +323,10 @@ fn announce_context(local: &Local, state: &'static ThreadState) -> bool {
     if private.context == context && private.run == run {
         return true;
     }
-    if !room(state) {
+    if !room::make(state) {
         return false;
     }
-    // SAFETY: the calling thread owns the ring, and `room` reserved; it owns the state, as in `allocation`.
+    // SAFETY: the calling thread owns the ring, and `room::make` reserved; it owns the state, as in `allocation`.
     unsafe {
         state.ring.push_context(context, run, clock::stamp);
         let private = &mut *state.private.get();
@@ -344,7 +336,7 @@ fn announce_context(local: &Local, state: &'static ThreadState) -> bool {
 }
 
 fn announce_thread(state: &'static ThreadState, session: u32, number: u32) -> bool {
-    if !room(state) {
+    if !room::make(state) {
         return false;
     }
     let start = ThreadStart {
@@ -352,7 +344,7 @@ fn announce_thread(state: &'static ThreadState, session: u32, number: u32) -> bo
         tid: arch::gettid(),
         number,
     };
-    // SAFETY: the calling thread owns the ring, and `room` reserved.
+    // SAFETY: the calling thread owns the ring, and `room::make` reserved.
     unsafe { state.ring.push_thread_start(start, clock::stamp) };
     // SAFETY: as in `allocation`.
     let mean = unsafe {
@@ -361,10 +353,10 @@ fn announce_thread(state: &'static ThreadState, session: u32, number: u32) -> bo
         private.mean
     };
     if mean != 0 {
-        if !room(state) {
+        if !room::make(state) {
             return false;
         }
-        // SAFETY: the calling thread owns the ring, and `room` reserved.
+        // SAFETY: the calling thread owns the ring, and `room::make` reserved.
         unsafe { state.ring.push_sampling(mean, clock::stamp) };
     }
     // SAFETY: as in `allocation`.
@@ -374,53 +366,6 @@ fn announce_thread(state: &'static ThreadState, session: u32, number: u32) -> bo
     // A thread that starts is in no context, until another event says so.
     (private.context, private.run) = (0, 0);
     true
-}
-
-/// Makes room for one event. Returns false if the event is lost; the loss is counted.
-#[inline]
-fn room(state: &'static ThreadState) -> bool {
-    // SAFETY: the calling thread owns the ring.
-    let has_room = unsafe { state.ring.reserve() };
-    has_room || wait_for_room(state)
-}
-
-#[cold]
-fn wait_for_room(state: &'static ThreadState) -> bool {
-    // SAFETY: the calling thread owns `state` and is busy.
-    let gave_up_at = unsafe { &mut (*state.private.get()).gave_up_at };
-    // SAFETY: the calling thread owns the ring.
-    let position = unsafe { state.ring.position() };
-    let began = clock::milliseconds();
-    loop {
-        let seen = ROOM.load(Ordering::Acquire);
-        state.ring.waiting.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        // SAFETY: the calling thread owns the ring.
-        let found = unsafe { state.ring.reserve() };
-        // If nothing was published since, there was no room.
-        let enough = *gave_up_at == position || clock::milliseconds() - began >= LONGEST_WAIT_MS;
-        // The session ended while the thread waited: drop the event.
-        let closed = control::session() == 0;
-        if found || enough || closed {
-            state.ring.waiting.store(false, Ordering::Relaxed);
-            if !found && !closed {
-                *gave_up_at = position;
-                count_lost(&state.lost);
-            }
-            return found;
-        }
-        control::wake_collector();
-        arch::futex_wait(&ROOM, seen, SLEEP_NS);
-    }
-}
-
-/// Counter that goes up when the collector makes room in a ring whose thread waits.
-static ROOM: AtomicU32 = AtomicU32::new(0);
-
-/// Wakes the threads that wait, because the collector has made room in a ring.
-pub fn made_room() {
-    ROOM.fetch_add(1, Ordering::SeqCst);
-    arch::futex_wake(&ROOM, u32::MAX);
 }
 
 /// Returns the events that were lost since the process began.
@@ -433,11 +378,5 @@ pub fn lost() -> u64 {
 
 #[cold]
 fn lost_without_state() {
-    count_lost(&control::LOST_WITHOUT_STATE);
-}
-
-#[cold]
-fn count_lost(counter: &AtomicU64) {
-    control::note_lost(clock::stamp());
-    counter.fetch_add(1, Ordering::Release);
+    control::count_lost(&control::LOST_WITHOUT_STATE);
 }

@@ -15,7 +15,7 @@ use crate::capture::event::{Event, Kind, NodeId};
 use crate::capture::modules::{self, ModuleId};
 use crate::capture::ring::{Bound, Reader, decode};
 use crate::capture::thread::{self, ThreadState};
-use crate::capture::{clock, record, sys};
+use crate::capture::{clock, room, sys};
 
 /// Events passed on at once: few enough to stay in the second-level cache.
 const BATCH: usize = 2048;
@@ -397,8 +397,9 @@ impl Source {
 
     fn commit(&mut self) {
         self.taken = 0;
+        room::note_made();
         if self.reader.commit() {
-            record::made_room();
+            self.state.ring.wake();
         }
     }
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Request, Session, SessionOptions};
-use crate::capture::record::LONGEST_WAIT_MS;
+use crate::capture::room::LONGEST_WAIT_MS;
 use crate::capture::{control, hook};
 
 /// Held by each test, because a process has one session at a time.
@@ -76,26 +76,35 @@ fn churn(pairs: usize) -> u64 {
     longest
 }
 
+/// Runs a test of this module in a process of its own, so that other tests lose no events, and it none of theirs.
+fn alone(name: &str, test: impl FnOnce()) {
+    if std::env::var_os("HEAPRAY_ALONE").is_some() {
+        return test();
+    }
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("session::tests::{name}"), "--nocapture"])
+        .env("HEAPRAY_ALONE", name)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&child.stdout);
+    assert!(
+        child.status.success() && text.contains("1 passed"),
+        "{text}{}",
+        String::from_utf8_lossy(&child.stderr)
+    );
+}
+
 /// If a thread waited at each event while its ring is full, this test would take hours. If a thread waited for the
 /// collector, it would never end.
 #[test]
 fn if_the_collector_stalls_each_thread_waits_once_and_then_counts_lost_events() {
-    let name = "session::tests::if_the_collector_stalls_each_thread_waits_once_and_then_counts_lost_events";
-    if std::env::var_os("HEAPRAY_ALONE").is_none() {
-        // In a process of its own, so that other tests lose no events.
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture"])
-            .env("HEAPRAY_ALONE", name)
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&child.stdout);
-        assert!(
-            child.status.success() && text.contains("1 passed"),
-            "{text}{}",
-            String::from_utf8_lossy(&child.stderr)
-        );
-        return;
-    }
+    alone(
+        "if_the_collector_stalls_each_thread_waits_once_and_then_counts_lost_events",
+        stalled,
+    );
+}
+
+fn stalled() {
     let dir = Dir::new("stall");
     let (phase, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let longest = AtomicU64::new(0);
@@ -159,4 +168,40 @@ fn if_the_collector_stalls_each_thread_waits_once_and_then_counts_lost_events() 
         snapshot.lost_events,
         longest.into_inner()
     );
+}
+
+#[test]
+fn threads_wait_for_a_collector_that_is_at_work() {
+    alone("threads_wait_for_a_collector_that_is_at_work", || {
+        let dir = Dir::new("work");
+        let session = Session::start(&dir.options()).unwrap();
+        let (release, work) = sync_channel(0);
+        let request = Request::Work(work);
+        session.collector.requests().send(request).unwrap();
+        control::wake_collector();
+        thread::scope(|scope| {
+            scope.spawn(|| churn(PAIRS));
+            thread::sleep(Duration::from_millis(2 * LONGEST_WAIT_MS));
+            drop(release);
+        });
+        assert_eq!(session.stop().unwrap().lost_events, 0);
+    });
+}
+
+/// Reading all full rings once takes longer than a thread waits for a collector that does nothing.
+#[test]
+fn hundreds_of_busy_threads_lose_nothing() {
+    alone("hundreds_of_busy_threads_lose_nothing", || {
+        let dir = Dir::new("crowd");
+        let session = Session::start(&dir.options()).unwrap();
+        thread::scope(|scope| {
+            for _ in 0..200 {
+                scope.spawn(|| churn(PAIRS));
+            }
+        });
+        let snapshot = session.stop().unwrap();
+        assert_eq!(snapshot.lost_events, 0);
+        let made = (200 * PAIRS * 2) as u64;
+        assert!(snapshot.totals.events >= made, "{snapshot:?}");
+    });
 }

@@ -29,11 +29,11 @@
 use core::cell::UnsafeCell;
 use core::ptr;
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::event::{Kind, RunEnd, packed_name};
-use super::memory;
-use super::shared::{AtomicBool, AtomicPtr, AtomicU64};
+use super::shared::{AtomicBool, AtomicPtr, AtomicU64, fence};
+use super::{arch, memory};
 
 mod decoded;
 mod reader;
@@ -132,8 +132,8 @@ pub struct Ring {
     consumer: UnsafeCell<*mut Segment>,
     /// Set while an event is being written.
     window: AtomicBool,
-    /// Set while the producer sleeps until there is room.
-    pub waiting: AtomicBool,
+    /// 1 while the producer sleeps until there is room. It sleeps on this word.
+    waiting: AtomicU32,
     /// Set while there is a [`Reader`].
     is_read: AtomicBool,
     /// Number of mapped segments.
@@ -154,7 +154,7 @@ impl Ring {
             producer: UnsafeCell::new(producer),
             consumer: UnsafeCell::new(segment),
             window: AtomicBool::new(false),
-            waiting: AtomicBool::new(false),
+            waiting: AtomicU32::new(0),
             is_read: AtomicBool::new(false),
             segments: AtomicU64::new(1),
         })
@@ -201,6 +201,34 @@ impl Ring {
                 return true;
             }
             capacity < MOST_SLOTS && self.append(producer, capacity * 4)
+        }
+    }
+
+    /// Sleeps until the consumer has made room, or `longest` nanoseconds have passed. Returns whether there is room for the
+    /// next event. `before` is called before the sleep, if there is none.
+    ///
+    /// # Safety
+    /// The same as for [`Ring::reserve`].
+    pub unsafe fn wait(&self, longest: u64, before: impl FnOnce()) -> bool {
+        self.waiting.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        // If there is no room now, the consumer sees the word above when it makes some.
+        // SAFETY: the caller's promise.
+        let mut found = unsafe { self.reserve() };
+        if !found {
+            before();
+            arch::futex_wait(&self.waiting, 1, longest);
+            // SAFETY: the caller's promise.
+            found = unsafe { self.reserve() };
+        }
+        self.waiting.store(0, Ordering::Relaxed);
+        found
+    }
+
+    /// Wakes the producer, which [`Reader::commit`] has found sleeping.
+    pub fn wake(&self) {
+        if self.waiting.swap(0, Ordering::Relaxed) != 0 {
+            arch::futex_wake(&self.waiting, 1);
         }
     }
 

@@ -154,12 +154,24 @@ impl Reader<'_> {
         }
     }
 
-    /// Tells the producer how far the consumer has read. Returns true if the producer sleeps and should be woken.
+    /// Tells the producer how far the consumer has read. Returns true if the producer sleeps and should be [woken](Ring::wake):
+    /// there is room for a quarter of what the ring holds.
     pub fn commit(&mut self) -> bool {
         // SAFETY: the consumer's segment is live.
         unsafe { (*self.segment).tail.0.store(self.tail, Ordering::Release) };
         fence(Ordering::SeqCst);
-        self.ring.waiting.load(Ordering::Relaxed)
+        self.ring.waiting.load(Ordering::Relaxed) != 0 && self.has_much_room()
+    }
+
+    #[cold]
+    fn has_much_room(&mut self) -> bool {
+        self.refresh();
+        // SAFETY: the consumer's segment is live.
+        let (capacity, next) = unsafe {
+            let segment = &*self.segment;
+            (segment.capacity, segment.next.load(Ordering::Relaxed))
+        };
+        next.is_null() && self.head - self.tail <= capacity / 4 * 3
     }
 }
 

@@ -88,6 +88,33 @@ fn a_full_ring_has_room_again_once_the_reader_says_so() {
 }
 
 #[test]
+fn a_producer_that_sleeps_is_woken_once_a_quarter_of_the_ring_is_free() {
+    let ring = Ring::new().unwrap();
+    let mut reader = ring.reader().unwrap();
+    while push(&ring, 0, 1) {}
+    reader.bound();
+    let mut take_some = |slots| {
+        for _ in 0..slots {
+            take(&mut reader).unwrap();
+        }
+        reader.commit()
+    };
+    // The smaller segments that came before the last one.
+    assert!(!take_some(FIRST_SLOTS * 5 - 2), "nobody sleeps");
+    let (falls_asleep, asleep) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        // SAFETY: the one producer from now on.
+        let producer =
+            scope.spawn(|| unsafe { ring.wait(u64::MAX, || falls_asleep.send(()).unwrap()) });
+        asleep.recv().unwrap();
+        assert!(!take_some(MOST_SLOTS / 4 - 2));
+        assert!(take_some(2));
+        ring.wake();
+        assert!(producer.join().unwrap());
+    });
+}
+
+#[test]
 fn the_consumer_is_called_at_half_and_not_at_each_event_after() {
     let ring = Ring::new().unwrap();
     let mut calls = 0;

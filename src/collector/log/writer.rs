@@ -10,6 +10,7 @@ use super::block::{FULL, HEADER, Header, MOST};
 use super::codec::{self, LONGEST, Memory, Record};
 use super::names::{Known, Process, WrittenNames};
 use crate::capture::event::{Kind, NodeId};
+use crate::capture::room;
 use crate::collector::snapshot::EventLog;
 
 /// Number of blocks that are stored as they are after a block that hardly shrank, before compression is tried again.
@@ -219,8 +220,7 @@ impl LogWriter {
         if end > self.limit {
             return Err(format!("its limit of {} bytes is reached", self.limit));
         }
-        self.file
-            .write_all_at(&self.stored, self.bytes)
+        room::may_block(|| self.file.write_all_at(&self.stored, self.bytes))
             .map_err(|error| describe(&error))?;
         self.bytes = end;
         Ok(())

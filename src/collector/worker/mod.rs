@@ -22,7 +22,7 @@ use super::snapshot::{Hooks, Snapshot};
 use super::tables::Tables;
 use super::threads::Threads;
 use crate::capture::sampling::{self, Metered};
-use crate::capture::{self, arch, clock, control, hook, memory, record, unwind};
+use crate::capture::{self, arch, clock, control, hook, memory, record, room, unwind};
 use crate::flight_recorder::{Reason, TriggerKind, Usage, Watch};
 use crate::os::memory as process_memory;
 use heapray_report::model::{ProcessMemory, Sampling, Tally};
@@ -223,12 +223,15 @@ impl Worker {
                     answer,
                 }) => {
                     self.catch_up();
-                    let exported = self.recording.session_mut().export_top(sites, ages);
+                    let tables = self.recording.session_mut();
+                    let exported = room::at_work(|| tables.export_top(sites, ages));
                     drop(answer.try_send(self.complete(exported, None, visibility, true)));
                 }
                 Ok(Request::Contexts(answer)) => {
                     self.catch_up();
-                    drop(answer.try_send(self.recording.session().sums_by_context()));
+                    let tables = self.recording.session();
+                    let sums = room::at_work(|| tables.sums_by_context());
+                    drop(answer.try_send(sums));
                 }
                 Ok(Request::Resample(mean, answer)) => {
                     self.recording.change_mean(mean, clock::stamp());
@@ -253,6 +256,8 @@ impl Worker {
                 Ok(Request::Panic) => panic!("on purpose"),
                 #[cfg(test)]
                 Ok(Request::Stall(until)) => drop(until.recv()),
+                #[cfg(test)]
+                Ok(Request::Work(until)) => drop(room::at_work(|| until.recv())),
                 Err(TryRecvError::Disconnected) => return,
                 Err(TryRecvError::Empty) => {
                     let due = self.memory_due.min(upkeep_due);
@@ -307,7 +312,7 @@ impl Worker {
         if self.ended.is_none() {
             self.divide_room();
         }
-        self.merge.pass(&mut self.recording)
+        room::at_work(|| self.merge.pass(&mut self.recording))
     }
 
     /// Keeps heapray's own memory within its limit: sets how far call stacks and sites may grow until the next pass, and
@@ -480,7 +485,8 @@ impl Worker {
         // Read before the export, whose copies do not belong to any of these figures.
         let own_mapped = memory::own_bytes() as u64;
         let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
-        let exported = self.recording.session_mut().export();
+        let tables = self.recording.session_mut();
+        let exported = room::at_work(|| tables.export());
         self.complete(exported, process_memory, visibility, still_recording)
     }
 
@@ -536,5 +542,6 @@ fn name_of(tid: u32) -> Option<String> {
 /// Sleeps until a producer wakes the collector, a request comes, or `longest` has passed.
 fn sleep(wake: u32, longest: Duration) {
     let longest = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
-    control::sleep_until_called(wake, longest);
+    // A thread that waits for room calls. From then on, only a processor is missing.
+    room::at_work(|| control::sleep_until_called(wake, longest));
 }

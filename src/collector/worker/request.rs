@@ -51,9 +51,12 @@ pub enum Request {
     /// A fault in the collector, to test what happens to the service then.
     #[cfg(test)]
     Panic,
-    /// A wait until the other end is dropped, like that of a collector that gets no processor.
+    /// A wait until the other end is dropped, like that of a collector whose disk does not answer.
     #[cfg(test)]
     Stall(Receiver<()>),
+    /// The same, as work that takes nothing but a processor.
+    #[cfg(test)]
+    Work(Receiver<()>),
 }
 
 /// Scope: a part of a session that is summed up separately from now on.

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 
 use super::{BeginScope, Visibility, Worker};
 use crate::capture::sampling::{self, Metered};
-use crate::capture::{clock, control, memory, record, unwind};
+use crate::capture::{clock, control, memory, record, room, unwind};
 use crate::collector::clock::Clock;
 use crate::collector::recording::ScopeId;
 use crate::collector::snapshot::{Hooks, Snapshot};
@@ -54,7 +54,7 @@ impl Worker {
         self.read_memory(Instant::now());
         let own_mapped = memory::own_bytes() as u64;
         let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
-        let Some((tables, export)) = self.recording.end_scope(id) else {
+        let Some((tables, export)) = room::at_work(|| self.recording.end_scope(id)) else {
             return;
         };
         let stacks = unwind::counts();
