@@ -162,13 +162,30 @@ pub fn generations(
     starts
 }
 
+/// Number of sums that [`survivors`] keeps at hand.
+const AT_HAND: usize = 512;
+
 /// Sums up `blocks`, any number of them, by site and generation. The generations start at `starts_ms`.
 #[must_use]
 pub fn survivors(starts_ms: Vec<u64>, blocks: impl Iterator<Item = Survivor>) -> Survivors {
     let mut sums: FastMap<u64, Tally> = FastMap::default();
-    for block in blocks {
+    // There may be hundreds of millions of blocks, mostly of few sites and generations. A look into the map for each would take
+    // most of the time.
+    let mut at_hand = vec![None; AT_HAND];
+    blocks.for_each(|block| {
         let key = u64::from(block.site) << 32 | u64::from(block.generation);
-        *sums.entry(key).or_default() += block.live;
+        let place = block.site.wrapping_add(block.generation * 61) as usize % AT_HAND;
+        match &mut at_hand[place] {
+            Some((of, sum)) if *of == key => *sum += block.live,
+            other => {
+                if let Some((of, sum)) = other.replace((key, block.live)) {
+                    *sums.entry(of).or_default() += sum;
+                }
+            }
+        }
+    });
+    for (of, sum) in at_hand.into_iter().flatten() {
+        *sums.entry(of).or_default() += sum;
     }
     let list = sums.into_iter().map(|(key, live)| Survivor {
         site: (key >> 32) as u32,
@@ -238,6 +255,23 @@ mod tests {
         }
         let parts = generations(&checkpoints, [170].into_iter(), 1600);
         assert_eq!(parts[14..], [14, 15, 16, 170]);
+    }
+
+    #[test]
+    fn blocks_of_more_sites_than_are_at_hand_are_summed_up() {
+        let blocks = (0..9_000u32).map(|number| Survivor {
+            site: number * 7 % 3_000,
+            generation: number / 4_500,
+            live: tally(u64::from(number)),
+        });
+        let found = survivors(vec![0, 5], blocks.clone());
+        let mut expected: BTreeMap<(u32, u32), Tally> = BTreeMap::new();
+        for block in blocks {
+            *expected.entry((block.site, block.generation)).or_default() += block.live;
+        }
+        let found = found.list.iter();
+        let found = found.map(|one| ((one.site, one.generation), one.live));
+        assert!(found.eq(expected));
     }
 
     #[test]

@@ -19,12 +19,19 @@ pub(super) fn count(
     // mark.
     let starts: Vec<Birth> = starts_ms.iter().map(|&ms| Birth::at_ms(ms)).collect();
     let mut oldest = vec![Birth::NEVER; sites];
+    // Neighbours in memory are mostly of the same age.
+    let (mut generation, mut births) = (0, Birth::NEVER..Birth::NEVER);
     let blocks = blocks.map(|(block, times)| {
         let oldest = &mut oldest[block.site.0 as usize];
         *oldest = block.birth.min(*oldest);
+        if !births.contains(&block.birth) {
+            generation = starts.partition_point(|&start| start <= block.birth) - 1;
+            let end = starts.get(generation + 1).copied();
+            births = starts[generation]..end.unwrap_or(Birth::NEVER);
+        }
         Survivor {
             site: block.site.0,
-            generation: (starts.partition_point(|&start| start <= block.birth) - 1) as u32,
+            generation: generation as u32,
             live: Tally {
                 count: times,
                 bytes: block.size,
