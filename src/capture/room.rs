@@ -35,16 +35,26 @@ static COLLECTOR: Collector = Collector {
     at_work: AtomicBool::new(false),
 };
 
+/// Number of threads that wait for room.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+
 /// Makes room for one event in the ring of the calling thread, which owns `state` and is busy. Returns false if the event is
 /// lost; the loss is counted.
 #[inline]
 pub(super) fn make(state: &'static ThreadState) -> bool {
     // SAFETY: the calling thread owns the ring.
     let has_room = unsafe { state.ring.reserve() };
-    has_room || wait(state)
+    has_room || wait_in_line(state)
 }
 
 #[cold]
+fn wait_in_line(state: &'static ThreadState) -> bool {
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    let made = wait(state);
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    made
+}
+
 fn wait(state: &'static ThreadState) -> bool {
     // SAFETY: the calling thread owns `state` and is busy.
     let gave_up_at = unsafe { &mut (*state.private.get()).gave_up_at };
@@ -92,6 +102,11 @@ impl Patience {
         };
         clock::milliseconds() - self.since_ms < longest
     }
+}
+
+/// Returns whether a thread waits for room.
+pub fn is_awaited() -> bool {
+    WAITING.load(Ordering::Relaxed) > 0
 }
 
 /// Notes that the collector has made room in a ring.

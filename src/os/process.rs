@@ -142,6 +142,25 @@ pub(crate) fn mapping_limits() -> [Option<u64>; 2] {
     })
 }
 
+/// Returns how often the calling thread has waited for something else than a processor, such as a disk or a lock, or `None`
+/// where the system does not count that.
+pub(crate) fn thread_waits() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: a live place for the result. A `rusage` of zeros is valid, should the call fail.
+        let usage = unsafe {
+            if libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) != 0 {
+                return None;
+            }
+            usage.assume_init()
+        };
+        u64::try_from(usage.ru_nvcsw).ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Has `last` called when the process exits by `exit` or at the end of `main`. Returns false if the system has no place
 /// left.
 pub(crate) fn at_exit(last: extern "C" fn()) -> bool {
@@ -158,6 +177,14 @@ pub(crate) fn exit_at_once(code: i32) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_thread_that_sleeps_waits() {
+        let before = thread_waits().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(thread_waits().unwrap() > before);
+    }
 
     #[test]
     fn a_child_is_known_until_it_was_waited_for() {

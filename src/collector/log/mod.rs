@@ -4,10 +4,11 @@
 //! independent: nothing in it refers to another block, and its header has its length and checksum, so that a torn tail is
 //! found. The meaning of the numbers in events is written before them, so that another process can report on the log of a
 //! crashed one. `block` has the layout of the file, `codec` that of the events in a block, `names` that of the numbers'
-//! meanings.
+//! meanings, and `disk` knows when the log is more than its disk can take.
 
 mod block;
 mod codec;
+mod disk;
 mod names;
 mod reader;
 mod writer;

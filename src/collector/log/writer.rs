@@ -1,16 +1,15 @@
 //! Appends events to the log's file, until the limit or an error ends it.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::LogEntry;
 use super::block::{FULL, HEADER, Header, MOST};
 use super::codec::{self, LONGEST, Memory, Record};
+use super::disk::Disk;
 use super::names::{Known, Process, WrittenNames};
 use crate::capture::event::{Kind, NodeId};
-use crate::capture::room;
 use crate::collector::snapshot::EventLog;
 
 /// Number of blocks that are stored as they are after a block that hardly shrank, before compression is tried again.
@@ -32,6 +31,7 @@ const _: () = assert!(
 #[derive(Debug)]
 pub struct LogWriter {
     file: Arc<File>,
+    disk: Disk,
     limit: u64,
     /// Bytes and events in the blocks of the file.
     bytes: u64,
@@ -55,6 +55,7 @@ impl LogWriter {
     pub fn new(file: File, limit: u64) -> LogWriter {
         LogWriter {
             file: Arc::new(file),
+            disk: Disk::new(),
             limit,
             bytes: 0,
             events: 0,
@@ -220,8 +221,8 @@ impl LogWriter {
         if end > self.limit {
             return Err(format!("its limit of {} bytes is reached", self.limit));
         }
-        room::may_block(|| self.file.write_all_at(&self.stored, self.bytes))
-            .map_err(|error| describe(&error))?;
+        self.disk
+            .write(|| self.file.write_all_at(&self.stored, self.bytes))?;
         self.bytes = end;
         Ok(())
     }
@@ -259,13 +260,5 @@ impl LogWriter {
         };
         let (head, payload) = self.stored.split_at_mut(HEADER);
         head.copy_from_slice(&header.encode(payload));
-    }
-}
-
-fn describe(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full".into(),
-        io::ErrorKind::FileTooLarge => "the file is larger than the system allows".into(),
-        _ => format!("its file cannot be written: {error}"),
     }
 }
