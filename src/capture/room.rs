@@ -21,22 +21,22 @@ pub const LONGEST_WAIT_AT_WORK_MS: u64 = 2_000;
 /// Longest sleep while waiting: the collector wakes the thread as soon as there is room.
 const SLEEP_NS: u64 = 10_000_000;
 
-/// What the collector says of itself, away from the words that each hook reads.
+/// What the collector and the threads that wait for it say of themselves, away from the words that each hook reads.
 #[repr(align(128))]
 struct Collector {
     /// Counter that goes up when it makes room in a ring.
     made: AtomicU32,
     /// Set while it needs nothing but a processor.
     at_work: AtomicBool,
+    /// Number of threads that wait for it.
+    awaited_by: AtomicU32,
 }
 
 static COLLECTOR: Collector = Collector {
     made: AtomicU32::new(0),
     at_work: AtomicBool::new(false),
+    awaited_by: AtomicU32::new(0),
 };
-
-/// Number of threads that wait for room.
-static WAITING: AtomicU32 = AtomicU32::new(0);
 
 /// Makes room for one event in the ring of the calling thread, which owns `state` and is busy. Returns false if the event is
 /// lost; the loss is counted.
@@ -44,37 +44,50 @@ static WAITING: AtomicU32 = AtomicU32::new(0);
 pub(super) fn make(state: &'static ThreadState) -> bool {
     // SAFETY: the calling thread owns the ring.
     let has_room = unsafe { state.ring.reserve() };
-    has_room || wait_in_line(state)
+    has_room || wait(state)
 }
 
 #[cold]
-fn wait_in_line(state: &'static ThreadState) -> bool {
-    WAITING.fetch_add(1, Ordering::Relaxed);
-    let made = wait(state);
-    WAITING.fetch_sub(1, Ordering::Relaxed);
-    made
-}
-
 fn wait(state: &'static ThreadState) -> bool {
     // SAFETY: the calling thread owns `state` and is busy.
     let gave_up_at = unsafe { &mut (*state.private.get()).gave_up_at };
     // SAFETY: the calling thread owns the ring.
     let position = unsafe { state.ring.position() };
-    let mut patience = Patience::begin();
     // If nothing was published since, there was no room.
-    while *gave_up_at != position && patience.lasts() {
-        // SAFETY: the calling thread owns the ring.
-        if unsafe { state.ring.wait(SLEEP_NS, control::wake_collector) } {
-            return true;
-        }
-        // The session ended while the thread waited: drop the event.
-        if control::session() == 0 {
-            return false;
+    if *gave_up_at != position {
+        COLLECTOR.awaited_by.fetch_add(1, Ordering::Relaxed);
+        let waited = wait_patiently(state);
+        COLLECTOR.awaited_by.fetch_sub(1, Ordering::Relaxed);
+        match waited {
+            Waited::Room => return true,
+            Waited::SessionEnded => return false,
+            Waited::TooLong => *gave_up_at = position,
         }
     }
-    *gave_up_at = position;
     control::count_lost(&state.lost);
     false
+}
+
+/// End of a wait.
+enum Waited {
+    Room,
+    /// The event is of no session any more.
+    SessionEnded,
+    TooLong,
+}
+
+fn wait_patiently(state: &'static ThreadState) -> Waited {
+    let mut patience = Patience::begin();
+    while patience.lasts() {
+        // SAFETY: the calling thread owns the ring.
+        if unsafe { state.ring.wait(SLEEP_NS, control::wake_collector) } {
+            return Waited::Room;
+        }
+        if control::session() == 0 {
+            return Waited::SessionEnded;
+        }
+    }
+    Waited::TooLong
 }
 
 /// Time that a thread still waits.
@@ -106,7 +119,7 @@ impl Patience {
 
 /// Returns whether a thread waits for room.
 pub fn is_awaited() -> bool {
-    WAITING.load(Ordering::Relaxed) > 0
+    COLLECTOR.awaited_by.load(Ordering::Relaxed) > 0
 }
 
 /// Notes that the collector has made room in a ring.

@@ -52,7 +52,7 @@ const FIRST_SLOTS: u64 = if cfg!(heapray_loom) { 2 } else { 512 };
 const MOST_SLOTS: u64 = if cfg!(heapray_loom) { 8 } else { 16384 };
 /// Factor by which a segment is larger than the one before.
 const GROWTH: u64 = 4;
-/// Slots of the segment before: 192 KiB. A thread that ends leaves the consumer no segment of this size.
+/// Slots of the segment before: 192 KiB. A thread that ends goes on in a small segment behind one of this size or the next.
 const LARGE_SLOTS: u64 = if cfg!(heapray_loom) { 8 } else { 8192 };
 /// Number of rings that may have grown when another one gets a segment of the largest size: 24 MiB in all.
 const MOST_GROWN: u32 = 64;
@@ -251,9 +251,9 @@ impl Ring {
         }
     }
 
-    /// Lets the consumer unmap a large segment when the thread ends, because the next thread may need little.
-    /// Does nothing if the consumer has not read as far as the last time. Otherwise threads that come and go would never
-    /// have to wait for the consumer.
+    /// Lets the consumer unmap a large segment when the thread ends, because the next thread may need little. Does nothing if
+    /// the consumer has not read as far as the last time. Otherwise threads that come and go would never have to wait for the
+    /// consumer.
     ///
     /// # Safety
     /// The calling thread owns the ring, and no other call of the producer's side is running.
