@@ -47,21 +47,11 @@ pub type Slot = [u64; 3];
 
 /// Slots of a thread's first segment: 12 KiB, so that thousands of threads stay cheap.
 const FIRST_SLOTS: u64 = if cfg!(heapray_loom) { 2 } else { 512 };
-/// Slots of the largest segment: 384 KiB, a millisecond of a thread that only allocates. The fewer, the more often the
-/// consumer is woken and interrupts all threads with its barrier.
-const MOST_SLOTS: u64 = if cfg!(heapray_loom) { 8 } else { 16384 };
-/// Factor by which a segment is larger than the one before.
-const GROWTH: u64 = 4;
-/// Slots of the segment before: 192 KiB. A thread that ends goes on in a small segment behind one of this size or the next.
-const LARGE_SLOTS: u64 = if cfg!(heapray_loom) { 8 } else { 8192 };
-/// Number of rings that may have grown when another one gets a segment of the largest size: 24 MiB in all.
-const MOST_GROWN: u32 = 64;
+/// Slots of the largest segment: 192 KiB, half a millisecond of a thread that only allocates.
+const MOST_SLOTS: u64 = if cfg!(heapray_loom) { 8 } else { 8192 };
 
-/// Number of rings that have more slots than at first.
-static GROWN: AtomicU32 = AtomicU32::new(0);
-
-/// Largest number of segments: a first one and three larger ones, with none left over from an earlier thread.
-const MOST_SEGMENTS: u64 = 4;
+/// Largest number of segments: a first one and two larger ones, with none left over from an earlier thread.
+const MOST_SEGMENTS: u64 = 3;
 
 const SIZE_IN_NEXT_SLOT: u64 = u32::MAX as u64;
 const ADDRESS_MASK: u64 = (1 << 56) - 1;
@@ -88,11 +78,6 @@ const _: () = assert!(
         && FIRST_SLOTS.is_power_of_two()
         && MOST_SLOTS.is_power_of_two()
 );
-
-/// Returns how many slots are written in a segment of so many before the consumer should be woken.
-const fn wake_after(capacity: u64) -> u64 {
-    capacity / 4 * 3
-}
 
 impl Segment {
     fn create(capacity: u64) -> *mut Segment {
@@ -163,7 +148,7 @@ impl Ring {
             segment,
             head: 0,
             limit: FIRST_SLOTS,
-            wake_at: wake_after(FIRST_SLOTS),
+            wake_at: FIRST_SLOTS / 2,
         };
         (!segment.is_null()).then(|| Ring {
             producer: UnsafeCell::new(producer),
@@ -212,14 +197,10 @@ impl Ring {
             let capacity = (*segment).capacity;
             producer.limit = (*segment).tail.0.load(Ordering::Acquire) + capacity;
             if producer.head + 2 <= producer.limit {
-                producer.wake_at = producer
-                    .wake_at
-                    .max(producer.limit - capacity + wake_after(capacity));
+                producer.wake_at = producer.wake_at.max(producer.limit - capacity / 2);
                 return true;
             }
-            let larger = (capacity * GROWTH).min(MOST_SLOTS);
-            let few = capacity < LARGE_SLOTS || GROWN.load(Ordering::Relaxed) <= MOST_GROWN;
-            capacity < MOST_SLOTS && few && self.append(producer, larger)
+            capacity < MOST_SLOTS && self.append(producer, capacity * 4)
         }
     }
 
@@ -251,9 +232,9 @@ impl Ring {
         }
     }
 
-    /// Lets the consumer unmap a large segment when the thread ends, because the next thread may need little. Does nothing if
-    /// the consumer has not read as far as the last time. Otherwise threads that come and go would never have to wait for the
-    /// consumer.
+    /// Lets the consumer unmap a segment of the largest size when the thread ends, because the next thread may need little.
+    /// Does nothing if the consumer has not read as far as the last time. Otherwise threads that come and go would never
+    /// have to wait for the consumer.
     ///
     /// # Safety
     /// The calling thread owns the ring, and no other call of the producer's side is running.
@@ -261,7 +242,7 @@ impl Ring {
         // SAFETY: as in `reserve_slowly`.
         unsafe {
             let producer = &mut *self.producer.get();
-            if (*producer.segment).capacity >= LARGE_SLOTS
+            if (*producer.segment).capacity >= MOST_SLOTS
                 && self.segments.load(Ordering::Relaxed) <= MOST_SEGMENTS
             {
                 self.append(producer, FIRST_SLOTS);
@@ -281,21 +262,12 @@ impl Ring {
         // Count the segment before the consumer sees it and may unmap it.
         self.segments.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller's promise. After this the producer touches the former segment no more.
-        let before = unsafe {
-            let before = (*producer.segment).capacity;
-            (*producer.segment).next.store(segment, Ordering::Release);
-            before
-        };
-        match (before > FIRST_SLOTS, capacity > FIRST_SLOTS) {
-            (false, true) => GROWN.fetch_add(1, Ordering::Relaxed),
-            (true, false) => GROWN.fetch_sub(1, Ordering::Relaxed),
-            _ => 0,
-        };
+        unsafe { (*producer.segment).next.store(segment, Ordering::Release) };
         *producer = Producer {
             segment,
             head: 0,
             limit: capacity,
-            wake_at: wake_after(capacity),
+            wake_at: capacity / 2,
         };
         true
     }
@@ -429,13 +401,13 @@ impl Ring {
             if head < producer.wake_at {
                 return false;
             }
-            self.nearly_full(producer)
+            self.half_full(producer)
         }
     }
 
     /// Returns whether the head has passed the point at which the consumer should be woken.
     #[cold]
-    unsafe fn nearly_full(&self, producer: &mut Producer) -> bool {
+    unsafe fn half_full(&self, producer: &mut Producer) -> bool {
         // SAFETY: the producer's segment is live, see `reserve_slowly`.
         let (tail, capacity) = unsafe {
             (
@@ -444,9 +416,9 @@ impl Ring {
             )
         };
         producer.limit = tail + capacity;
-        let wake_at = tail + wake_after(capacity);
-        if producer.head < wake_at {
-            producer.wake_at = wake_at;
+        let half = tail + capacity / 2;
+        if producer.head < half {
+            producer.wake_at = half;
             return false;
         }
         // Ask again only after another eighth, so that a busy consumer is not woken at each event.
