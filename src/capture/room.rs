@@ -16,7 +16,7 @@ use super::{clock, control};
 pub const LONGEST_WAIT_MS: u64 = 200;
 
 /// Longest such time while the collector needs nothing but a processor.
-pub const LONGEST_WAIT_AT_WORK_MS: u64 = 2_000;
+const LONGEST_WAIT_AT_WORK_MS: u64 = 2_000;
 
 /// Longest sleep while waiting: the collector wakes the thread as soon as there is room.
 const SLEEP_NS: u64 = 10_000_000;

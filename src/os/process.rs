@@ -64,11 +64,8 @@ pub(crate) fn host() -> String {
 /// Returns the CPU time of all children that have ended and were waited for, and of their own children.
 #[cfg(feature = "push")]
 pub(crate) fn children_cpu_time() -> Duration {
-    // SAFETY: an `rusage` may be all zeros, and is live for the call, which writes nothing else.
-    let usage = unsafe {
-        let mut usage: libc::rusage = core::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
-        usage
+    let Some(usage) = usage(libc::RUSAGE_CHILDREN) else {
+        return Duration::ZERO;
     };
     let time = |time: libc::timeval| {
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -146,19 +143,19 @@ pub(crate) fn mapping_limits() -> [Option<u64>; 2] {
 /// where the system does not count that.
 pub(crate) fn thread_waits() -> Option<u64> {
     #[cfg(target_os = "linux")]
-    {
-        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: a live place for the result. A `rusage` of zeros is valid, should the call fail.
-        let usage = unsafe {
-            if libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) != 0 {
-                return None;
-            }
-            usage.assume_init()
-        };
-        u64::try_from(usage.ru_nvcsw).ok()
-    }
+    return u64::try_from(usage(libc::RUSAGE_THREAD)?.ru_nvcsw).ok();
     #[cfg(not(target_os = "linux"))]
     None
+}
+
+/// Returns what the system has counted for `of`, as `getrusage` names it.
+#[cfg(any(target_os = "linux", feature = "push"))]
+fn usage(of: libc::c_int) -> Option<libc::rusage> {
+    // SAFETY: an `rusage` may be all zeros, and is live for the call, which writes nothing else.
+    unsafe {
+        let mut usage: libc::rusage = core::mem::zeroed();
+        (libc::getrusage(of, &raw mut usage) == 0).then_some(usage)
+    }
 }
 
 /// Has `last` called when the process exits by `exit` or at the end of `main`. Returns false if the system has no place
