@@ -130,32 +130,20 @@ pub fn note_made() {
         .store(made.wrapping_add(1), Ordering::Relaxed);
 }
 
-/// Does work of the collector that takes nothing but a processor, except for what is done in [`may_block`].
+/// Does work of the collector that takes nothing but a processor. It may wait for something else for less than
+/// [`LONGEST_WAIT_MS`].
 pub fn at_work<R>(work: impl FnOnce() -> R) -> R {
-    let _state = State::enter(true);
+    let before = COLLECTOR.at_work.swap(true, Ordering::Relaxed);
+    let _at_work = AtWork { before };
     work()
 }
 
-/// Does a part of that work that may have to wait for something else.
-pub fn may_block<R>(part: impl FnOnce() -> R) -> R {
-    let _state = State::enter(false);
-    part()
-}
-
-/// What the collector is doing, until it is dropped.
-struct State {
+/// Whether the collector was at work before, to be told when this is dropped.
+struct AtWork {
     before: bool,
 }
 
-impl State {
-    fn enter(at_work: bool) -> State {
-        State {
-            before: COLLECTOR.at_work.swap(at_work, Ordering::Relaxed),
-        }
-    }
-}
-
-impl Drop for State {
+impl Drop for AtWork {
     fn drop(&mut self) {
         COLLECTOR.at_work.store(self.before, Ordering::Relaxed);
     }

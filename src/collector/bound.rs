@@ -9,8 +9,9 @@
 //!   |           |- live blocks, rings, threads, timeline … where there is room ---|─▶ recording ends
 //! ```
 //! When call stacks have no room left, new ones are cut nearer to the root, and new call sites are summed up with others:
-//! every sum stays exact. A live block cannot be left out without making sums wrong. So if a live block has no room,
-//! recording ends, with a report of everything until then.
+//! every sum stays exact. A live block cannot be left out without making sums wrong. So if a live block has no room, the event
+//! log is given up: a report of sums has no table of live blocks. If there is no room again, recording ends, with a report of
+//! everything until then.
 
 /// Bytes that making a report needs at its height, in any form, besides those for its nodes, sites and blocks. Symbolization
 /// uses this memory. (23 MiB for the page of a test program of 80 MB; at 10^6 call stacks of two nodes and a site, the page
@@ -97,6 +98,15 @@ impl Bound {
             "the profiler's own memory is bounded to {} MiB (MEMRAY_PROFILER_OVERHEAD_LIMIT), and call stacks have used \
              up their half of it: those that were new after {since_ms} ms are cut nearer to the root, or summed up as \
              other call stacks; sums are exact all the same",
+            self.limit >> 20
+        )
+    }
+
+    /// Returns the reason why the event log is given up.
+    pub(super) fn log_note(self) -> String {
+        format!(
+            "the profiler's own memory has reached its limit of {} MiB (MEMRAY_PROFILER_OVERHEAD_LIMIT), and a report of \
+             every allocation needs more than one of sums",
             self.limit >> 20
         )
     }

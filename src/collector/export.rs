@@ -13,14 +13,14 @@ use heapray_report::model::{History, Mark, Moment, Survivors};
 use super::birth::Birth;
 use super::hash::Map;
 use super::live::Block;
-use super::log::LogWriter;
+use super::log::PendingLog;
 use super::sites::{Key, SiteId, Tallies};
-use super::snapshot::{ContextSums, EventLog, RawNode, RawSite, RawTotals, Snapshot, StackTable};
+use super::snapshot::{ContextSums, RawNode, RawSite, RawTotals, Snapshot, StackTable};
 use super::survivors;
 use super::tables::Tables;
 
 /// Tables' part of a snapshot, with the names of its fields. Contexts have the process's numbers, and a snapshot has others.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 #[allow(missing_docs)] // each is the field of that name
 pub struct Export {
     pub stacks: StackTable,
@@ -29,7 +29,7 @@ pub struct Export {
     pub timeline: Vec<Moment>,
     pub marks: Vec<Mark>,
     pub totals: RawTotals,
-    pub log: Option<EventLog>,
+    pub log: Option<PendingLog>,
     pub log_given_up: Option<String>,
     pub notes: Vec<String>,
 }
@@ -81,7 +81,7 @@ impl Tables {
     ///
     /// A `realloc` whose outcome is not known yet counts as not begun.
     pub fn export(&mut self) -> Export {
-        self.flush_log();
+        let log = self.pending_log();
         let timeline = self.timeline.rows();
         let (survivors, oldest) = survivors::count(
             self.all_blocks(),
@@ -108,19 +108,10 @@ impl Tables {
             timeline,
             marks: self.marks.clone(),
             totals: self.raw_totals(),
-            log: self.written_log(),
+            log,
             log_given_up: self.log_given_up(),
             notes: self.notes(),
         }
-    }
-
-    /// Returns the log up to its last block, if it was not given up.
-    fn written_log(&self) -> Option<EventLog> {
-        let log = self.log().and_then(LogWriter::written)?;
-        Some(EventLog {
-            pairs: Arc::new(self.threads.pairs().to_vec()),
-            ..log
-        })
     }
 
     /// Returns the number in an export of each site, by the number here. `sites` are those that the export has, in its order.

@@ -17,7 +17,7 @@ pub struct Sums {
     pub freed: Tally,
     /// Events lost.
     pub lost_events: u64,
-    /// CPU time of the collector's thread, in nanoseconds.
+    /// CPU time of the collector's threads, in nanoseconds.
     pub collector_cpu_ns: u64,
 }
 

@@ -41,6 +41,7 @@ mod sizes;
 pub mod snapshot;
 mod survivors;
 mod tables;
+pub(crate) mod thread;
 mod threads;
 pub mod timeline;
 pub mod traces;

@@ -219,7 +219,7 @@ pub struct Snapshot {
     pub stacks_incomplete: u64,
     /// Memory that heapray holds, in bytes.
     pub own_bytes: u64,
-    /// CPU time of the collector thread in nanoseconds.
+    /// CPU time of the collector's threads in nanoseconds.
     pub collector_cpu_ns: u64,
     /// The way in which allocations are recorded.
     pub hooks: Hooks,

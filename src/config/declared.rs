@@ -52,8 +52,8 @@ macro_rules! every_setting {
             }
 
             /// Bytes of the profiler's own memory: tables, rings and the making of a report together. Above this limit new call
-            /// stacks are cut nearer to the root, and sums stay exact. Where live blocks alone exceed it, recording ends with a
-            /// report.
+            /// stacks are cut nearer to the root, and sums stay exact. Where live blocks alone exceed it, the event log is given
+            /// up; where they exceed it without the log, recording ends with a report.
             fn overhead_limit(bytes: u64) -> Option<u64> {
                 variable: "MEMRAY_PROFILER_OVERHEAD_LIMIT",
                 given: bytes,

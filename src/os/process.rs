@@ -139,17 +139,17 @@ pub(crate) fn mapping_limits() -> [Option<u64>; 2] {
     })
 }
 
-/// Returns how often the calling thread has waited for something else than a processor, such as a disk or a lock, or `None`
-/// where the system does not count that.
-pub(crate) fn thread_waits() -> Option<u64> {
-    #[cfg(target_os = "linux")]
-    return u64::try_from(usage(libc::RUSAGE_THREAD)?.ru_nvcsw).ok();
-    #[cfg(not(target_os = "linux"))]
-    None
+/// Returns whether the process's thread `tid` works, or needs nothing but a processor to do so. Otherwise it waits, for a disk
+/// or a lock. Returns `None` where the system does not tell.
+pub(crate) fn thread_runs(tid: u32) -> Option<bool> {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?;
+    // The name, in parentheses, may have any characters.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    Some(rest.starts_with('R'))
 }
 
 /// Returns what the system has counted for `of`, as `getrusage` names it.
-#[cfg(any(target_os = "linux", feature = "push"))]
+#[cfg(feature = "push")]
 fn usage(of: libc::c_int) -> Option<libc::rusage> {
     // SAFETY: an `rusage` may be all zeros, and is live for the call, which writes nothing else.
     unsafe {
@@ -177,10 +177,22 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_thread_that_sleeps_waits() {
-        let before = thread_waits().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(2));
-        assert!(thread_waits().unwrap() > before);
+    fn a_thread_that_waits_does_not_run() {
+        let own = crate::capture::arch::gettid();
+        assert_eq!(thread_runs(own), Some(true));
+        std::thread::scope(|scope| {
+            let (tell, told) = std::sync::mpsc::channel::<()>();
+            let other = scope.spawn(move || {
+                let waits = || thread_runs(own) == Some(false);
+                while !waits() {
+                    std::thread::yield_now();
+                }
+                drop(tell);
+            });
+            told.recv().unwrap_err();
+            other.join().unwrap();
+        });
+        assert_eq!(thread_runs(0), None);
     }
 
     #[test]

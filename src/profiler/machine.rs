@@ -7,6 +7,7 @@ use super::{Error, Mark, State, Status};
 #[cfg(feature = "http")]
 use crate::collector::routes::{SumsByRoute, by_route};
 use crate::collector::snapshot::Snapshot;
+use crate::collector::worker::Taken;
 use crate::flight_recorder::Reason;
 use crate::session::Session;
 use heapray_report::error_chain;
@@ -82,8 +83,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Returns the last view of session `number`.
-    pub(super) fn last(number: u64, snapshot: Snapshot) -> View {
+    /// Returns a view of session `number`.
+    pub(super) fn new(number: u64, snapshot: Snapshot) -> View {
         View {
             session: number,
             snapshot: Arc::new(snapshot),
@@ -119,12 +120,8 @@ impl Inner {
     }
 }
 
-fn view_of(number: u64, session: &Session) -> Result<View, Error> {
-    Ok(View {
-        session: number,
-        snapshot: Arc::new(session.snapshot().map_err(Error::Session)?),
-        cause: None,
-    })
+fn take_snapshot(session: &Session) -> Result<Taken, Error> {
+    session.take_snapshot().map_err(Error::Session)
 }
 
 impl Machine {
@@ -307,7 +304,10 @@ impl Machine {
         let running = inner.running();
         let wanted = running.filter(|(running, _)| Some(*running) == number);
         if let Some((number, session)) = wanted.or_else(|| inner.shown()) {
-            return view_of(number, session);
+            let taken = take_snapshot(session)?;
+            // Others need not wait for the event log's disk.
+            drop(inner);
+            return Ok(View::new(number, taken.wait()));
         }
         let seen = inner.last.clone().ok_or(Error::NoReport)?;
         Ok(View {
@@ -317,11 +317,12 @@ impl Machine {
         })
     }
 
-    /// Returns a view of the session that runs, also in the background; `None` if none runs.
+    /// Returns a view of the session that runs, also in the background, without its event log; `None` if none runs.
     pub(crate) fn running_view(&self) -> Option<View> {
         let inner = self.lock();
         let (number, session) = inner.running()?;
-        view_of(number, session).ok()
+        let taken = take_snapshot(session).ok()?;
+        Some(View::new(number, taken.without_log()))
     }
 
     /// Names the present moment.

@@ -118,7 +118,7 @@ impl SamplingStatus {
 pub struct OverheadStatus {
     /// Bytes of memory that heapray holds for the session.
     pub memory_bytes: u64,
-    /// CPU time of the collector thread, in nanoseconds.
+    /// CPU time of the collector's threads, in nanoseconds.
     pub collector_cpu_ns: u64,
     /// Bytes of event log on disk.
     pub log_bytes: u64,

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use super::{SessionError, scope};
 use crate::capture::thread::Busy;
 use crate::capture::{self, control, memory};
+use crate::collector::thread;
 use crate::collector::worker::{Request, Setup, Worker};
-use crate::os::{process, signal};
 
 /// The process's place for a session. At most one exists at a time.
 #[derive(Debug)]
@@ -141,24 +141,13 @@ fn end_recording() {
     memory::set_most(usize::MAX);
 }
 
-/// Starts the collector's thread, and returns when the thread is marked busy: the allocations of a starting thread must not
-/// be recorded. The thread never handles a signal of the service.
+/// Starts the collector's thread.
 fn spawn(worker: Worker, requests: Receiver<Request>) -> io::Result<JoinHandle<()>> {
-    process::check_thread_start()?;
-    let _signals = signal::BlockSignals::all();
-    let (ready, is_ready) = sync_channel(1);
-    let collector = std::thread::Builder::new()
-        .name("heapray".to_owned())
-        .spawn(move || {
-            Busy::for_good();
-            drop(ready);
-            let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
-            if std::panic::catch_unwind(run).is_err() {
-                // The service goes on without a profiler: from now on, hooks only forward calls.
-                end_recording();
-            }
-        })?;
-    // The thread sends nothing, but drops its end of the channel.
-    let _: Result<(), _> = is_ready.recv();
-    Ok(collector)
+    thread::start("heapray", move || {
+        let run = std::panic::AssertUnwindSafe(|| worker.run(&requests));
+        if std::panic::catch_unwind(run).is_err() {
+            // The service goes on without a profiler: from now on, hooks only forward calls.
+            end_recording();
+        }
+    })
 }

@@ -28,7 +28,7 @@ use crate::collector::notice::Headroom;
 pub use crate::collector::notice::{Notice, Observer};
 use crate::collector::snapshot::{ContextSums, Hooks, Snapshot};
 pub use crate::collector::worker::Counters;
-use crate::collector::worker::{Request, Setup, Visibility};
+use crate::collector::worker::{Request, Setup, Taken, Visibility};
 use crate::os::command_line;
 use crate::os::held;
 use collector::{Collector, Place};
@@ -291,6 +291,14 @@ impl Session {
     /// # Errors
     /// The collector does not run.
     pub fn snapshot(&self) -> Result<Snapshot, SessionError> {
+        self.take_snapshot().map(Taken::wait)
+    }
+
+    /// Does the same, without waiting until the event log is in its file.
+    ///
+    /// # Errors
+    /// The collector does not run.
+    pub fn take_snapshot(&self) -> Result<Taken, SessionError> {
         self.ask_seeing(Request::Snapshot)
     }
 
@@ -311,9 +319,9 @@ impl Session {
                  their pages be written (a seccomp filter?): calls through them still pass heapray, which records nothing"
             ));
         }
-        let snapshot = self.ask_seeing(Request::Stop);
+        let taken = self.ask_seeing(Request::Stop);
         self.collector.join();
-        snapshot
+        taken.map(Taken::wait)
     }
 
     /// Changes the sampling rate to one sample per `mean` bytes on average. Only for a session that samples.

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -186,6 +186,56 @@ fn threads_wait_for_a_collector_that_is_at_work() {
         });
         assert_eq!(session.stop().unwrap().lost_events, 0);
     });
+}
+
+/// Starts a session whose event log is not written until the returned sender is dropped.
+fn start_with_stalled_log(dir: &Dir) -> (Session, SyncSender<()>) {
+    let options = SessionOptions {
+        log_limit: u64::MAX,
+        ..dir.options()
+    };
+    let session = Session::start(&options).unwrap();
+    let (release, stall) = sync_channel(0);
+    let request = Request::StallLog(stall);
+    session.collector.requests().send(request).unwrap();
+    control::wake_collector();
+    (session, release)
+}
+
+#[test]
+fn a_disk_that_stalls_loses_no_event() {
+    alone("a_disk_that_stalls_loses_no_event", || {
+        let dir = Dir::new("stalled-disk");
+        let (session, release) = start_with_stalled_log(&dir);
+        churn(10 * PAIRS);
+        thread::sleep(Duration::from_millis(2 * LONGEST_WAIT_MS));
+        churn(PAIRS);
+        drop(release);
+        let snapshot = session.stop().unwrap();
+        assert_eq!(snapshot.lost_events, 0);
+        let logged = snapshot.log.unwrap().events;
+        assert!(logged >= (11 * PAIRS * 2) as u64, "{logged}");
+    });
+}
+
+/// The events of this test do not fit into the log's queue.
+#[test]
+fn a_disk_that_does_not_answer_costs_the_log_and_no_event() {
+    alone(
+        "a_disk_that_does_not_answer_costs_the_log_and_no_event",
+        || {
+            let dir = Dir::new("dead-disk");
+            let (session, _release) = start_with_stalled_log(&dir);
+            let pairs = 500 * PAIRS;
+            let longest = churn(pairs);
+            let snapshot = session.stop().unwrap();
+            assert_eq!(snapshot.lost_events, 0, "a call took {longest} ms");
+            assert!(snapshot.totals.events >= (pairs * 2) as u64);
+            assert!(snapshot.log.is_none());
+            let reason = snapshot.log_given_up.unwrap();
+            assert!(reason.contains("too slow"), "{reason}");
+        },
+    );
 }
 
 /// Reading all full rings once takes longer than a thread waits for a collector that does nothing.

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::time::Duration;
 
 use heapray::capture::event::{Event, Kind, NodeId};
+use heapray::collector::snapshot::EventLog;
 use heapray::collector::{Clock, LogReader, LogWriter, Tables};
 
 use heapray_bench_workloads::{Result, thread_cpu};
@@ -55,18 +56,22 @@ pub(crate) fn section() -> Result<()> {
     if let Some(missing) = &missing {
         println!("({missing})");
     }
-    println!("| | without the log | | with it | | bytes in the log | tables | reading the log |");
-    println!("|---|---|---|---|---|---|---|---|");
+    println!(
+        "| | without the log | | with it | | writing the log | bytes in it | tables | reading it |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
     for (name, make) in PROGRAMS {
-        let (mut plain, mut logged, mut read) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut plain, mut logged) = (Vec::new(), Vec::new());
+        let (mut written, mut read) = (Vec::new(), Vec::new());
         let (mut log_bytes, mut memory) = (0.0, 0);
         for _ in 0..ROUNDS {
-            plain.push(each(run(make(), EVENTS, false)?.0));
-            let (time, mut tables) = run(make(), EVENTS, true)?;
-            logged.push(each(time));
-            let log = tables.export().log.ok_or("the log was given up")?;
+            plain.push(each(run(make(), EVENTS, false)?.time));
+            let mut run = run(make(), EVENTS, true)?;
+            logged.push(each(run.time));
+            let log = run.log()?;
+            written.push(each(run.writing()));
             log_bytes = log.bytes as f64 / EVENTS as f64;
-            memory = tables.memory_bytes();
+            memory = run.tables.memory_bytes();
             let start = thread_cpu();
             let good = LogReader::new(log).filter(std::result::Result::is_ok);
             std::hint::black_box(good.count());
@@ -80,11 +85,12 @@ pub(crate) fn section() -> Result<()> {
             }
         };
         println!(
-            "| {name} | {:.1} ns | {} | {:.1} ns | {} | {log_bytes:.2} | {} | {:.1} ns |",
+            "| {name} | {:.1} ns | {} | {:.1} ns | {} | {:.1} ns | {log_bytes:.2} | {} | {:.1} ns |",
             median(plain),
             instructions("plain")?,
             median(logged),
             instructions("log")?,
+            median(written),
             mib(memory),
             median(read),
         );
@@ -108,15 +114,44 @@ fn each(time: Duration) -> f64 {
     time.as_nanos() as f64 / EVENTS as f64
 }
 
-/// Returns the CPU time of the tables for so many events, and the tables.
-fn run(mut program: Program, events: usize, log: bool) -> Result<(Duration, Tables)> {
+/// Tables that events were fed to.
+struct Run {
+    /// CPU time of the tables for the events, and that of the log's thread before them.
+    time: Duration,
+    writing_before: Duration,
+    tables: Tables,
+}
+
+impl Run {
+    /// Returns the log, when all of it is in its file.
+    fn log(&mut self) -> Result<EventLog> {
+        let log = self.tables.pending_log().ok_or("there is no log")?;
+        Ok(log.wait()?)
+    }
+
+    /// Returns the CPU time in which the log's thread has compressed and written it.
+    fn writing(&self) -> Duration {
+        writing(&self.tables) - self.writing_before
+    }
+}
+
+fn writing(tables: &Tables) -> Duration {
+    Duration::from_nanos(tables.log().map_or(0, LogWriter::cpu_ns))
+}
+
+/// Feeds so many events to tables.
+fn run(mut program: Program, events: usize, log: bool) -> Result<Run> {
     let mut tables = Tables::new(CLOCK);
     if log {
-        tables = tables.with_log(LogWriter::new(spool()?, u64::MAX));
+        tables = tables.with_log(LogWriter::new(spool()?, u64::MAX, 8 << 20));
     }
     for _ in 0..program.before.div_ceil(MADE) {
         feed(&mut tables, program.make());
     }
+    if let Some(log) = tables.pending_log() {
+        log.wait()?;
+    }
+    let writing_before = writing(&tables);
     let mut time = Duration::ZERO;
     for _ in 0..events.div_ceil(MADE) {
         let made = program.make();
@@ -124,7 +159,11 @@ fn run(mut program: Program, events: usize, log: bool) -> Result<(Duration, Tabl
         measured(&mut tables, made);
         time += thread_cpu() - start;
     }
-    Ok((time, tables))
+    Ok(Run {
+        time,
+        writing_before,
+        tables,
+    })
 }
 
 /// Applies events. A separate function, so that callgrind finds it by name.

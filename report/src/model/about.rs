@@ -86,7 +86,7 @@ pub struct Moment {
 pub struct Overhead {
     /// Bytes of memory that heapray uses.
     pub memory_bytes: u64,
-    /// CPU time of the collector thread, in nanoseconds.
+    /// CPU time of the collector's threads, in nanoseconds.
     pub collector_cpu_ns: u64,
     /// Bytes of the event log on disk.
     pub log_bytes: u64,

@@ -1,70 +1,74 @@
-//! The disk of the log, and how long it keeps the service waiting.
+//! How long the collector waits for the log's disk.
 //!
-//! While the collector waits for the disk, rings become full, and their threads wait too. A disk that is slower than the
-//! events would hold the service to its own speed for as long as the session lasts.
+//! While the collector waits, rings become full, and their threads wait too. A disk that is slower than the events would hold
+//! the service to its own speed for as long as the session lasts. So the log is given up then; sums and stacks stay exact.
 
-use std::io;
 use std::time::{Duration, Instant};
 
-use crate::capture::{record, room};
-use crate::os::process::thread_waits;
+use crate::capture::room::LONGEST_WAIT_MS;
 
-/// Time for which threads may wait for the disk at once.
+/// Longest wait at once for which threads wait too. Longer, and they would lose events.
+const AT_ONCE: Duration = Duration::from_millis(LONGEST_WAIT_MS / 2);
+/// Longest wait at once while no thread waits; and the sum of those for which threads wait.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Part of all time for which they may wait for it besides: one of so many.
+/// Part of all time for which threads may wait besides: one of so many.
 const PART: u32 = 10;
 
-/// What is known of the disk.
+/// What is left of the time for which the disk may be waited for.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(super) struct Patience {
     /// Time for which threads have waited, less their part of the time since.
     waited: Duration,
     until: Instant,
-    /// Events that had been lost then.
-    lost: u64,
 }
 
-impl Disk {
-    pub(super) fn new() -> Disk {
-        Disk {
+impl Patience {
+    pub(super) fn new() -> Patience {
+        Patience {
             waited: Duration::ZERO,
             until: Instant::now(),
-            lost: record::lost(),
         }
     }
 
-    /// Writes something by `write`.
-    ///
-    /// # Errors
-    /// The write's; or threads have waited for the disk too long by now.
-    pub(super) fn write(&mut self, write: impl FnOnce() -> io::Result<()>) -> Result<(), String> {
-        let (began, waits) = (Instant::now(), thread_waits());
-        room::may_block(write).map_err(|error| describe(&error))?;
-        // The collector may only have lost its processor to others meanwhile.
-        let waited_for_disk = waits.is_none() || thread_waits() != waits;
-        let lost = record::lost();
-        let held_up = waited_for_disk && (room::is_awaited() || lost != self.lost);
-        self.lost = lost;
-        let now = Instant::now();
-        self.add(now, if held_up { now - began } else { Duration::ZERO })
-    }
-
-    fn add(&mut self, now: Instant, waited: Duration) -> Result<(), String> {
+    /// Begins a wait at `now`.
+    pub(super) fn begin(&mut self, now: Instant) -> Wait<'_> {
         let allowed = (now - self.until) / PART;
-        self.waited = self.waited.saturating_sub(allowed) + waited;
+        self.waited = self.waited.saturating_sub(allowed);
         self.until = now;
-        if self.waited <= LONGEST {
-            return Ok(());
+        Wait {
+            patience: self,
+            alone: Duration::ZERO,
+            with_threads: Duration::ZERO,
         }
-        Err("its disk is too slow: threads of the service had to wait for it".into())
     }
 }
 
-fn describe(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full".into(),
-        io::ErrorKind::FileTooLarge => "the file is larger than the system allows".into(),
-        _ => format!("its file cannot be written: {error}"),
+/// One wait for the disk.
+#[derive(Debug)]
+pub(super) struct Wait<'p> {
+    patience: &'p mut Patience,
+    alone: Duration,
+    with_threads: Duration,
+}
+
+impl Wait<'_> {
+    /// Adds a part of the wait. `threads_wait` tells whether threads of the service wait meanwhile.
+    ///
+    /// # Errors
+    /// The reason why there is no more waiting.
+    pub(super) fn add(&mut self, time: Duration, threads_wait: bool) -> Result<(), String> {
+        if threads_wait {
+            self.with_threads += time;
+            self.patience.waited += time;
+        } else {
+            self.alone += time;
+        }
+        let is_too_long =
+            self.with_threads > AT_ONCE || self.patience.waited > LONGEST || self.alone > LONGEST;
+        if is_too_long {
+            return Err("its disk is too slow for the events".into());
+        }
+        Ok(())
     }
 }
 
@@ -72,35 +76,43 @@ fn describe(error: &io::Error) -> String {
 mod tests {
     use super::*;
 
-    /// Adds so many waits of 100 ms each, with pauses between them. Returns the number after which the disk is too slow.
-    fn too_slow_after(waits: u32, pause: Duration) -> Option<u32> {
-        let mut disk = Disk::new();
+    const WAIT: Duration = Duration::from_millis(50);
+
+    /// Waits so many times for 50 ms, with pauses between the waits. Returns the number after which the disk is too slow.
+    fn too_slow_after(waits: u32, pause_ms: u64) -> Option<u32> {
+        let mut patience = Patience::new();
         let mut now = Instant::now();
-        let wait = Duration::from_millis(100);
         (1..=waits).find(|_| {
-            now += wait + pause;
-            disk.add(now, wait).is_err()
+            now += WAIT + Duration::from_millis(pause_ms);
+            patience.begin(now).add(WAIT, true).is_err()
         })
     }
 
     #[test]
     fn threads_may_wait_for_two_seconds_and_a_tenth_of_the_time() {
-        let after = |pause_ms| too_slow_after(1000, Duration::from_millis(pause_ms));
-        assert_eq!(after(0), Some(23));
-        assert_eq!(after(400), Some(40));
-        assert_eq!(after(900), None);
+        assert_eq!(too_slow_after(1000, 0), Some(45));
+        assert_eq!(too_slow_after(1000, 200), Some(80));
+        assert_eq!(too_slow_after(1000, 450), None);
     }
 
     #[test]
-    fn a_write_that_waits_holds_up_nobody_if_no_ring_is_full() {
-        let mut disk = Disk::new();
-        let wait = || {
-            std::thread::sleep(Duration::from_millis(5));
-            Ok(())
-        };
-        disk.write(wait).unwrap();
-        assert_eq!(disk.waited, Duration::ZERO);
-        let failed = disk.write(|| Err(io::ErrorKind::StorageFull.into()));
-        assert_eq!(failed.unwrap_err(), "the disk is full");
+    fn threads_wait_no_longer_at_once_than_they_keep_their_events() {
+        let mut patience = Patience::new();
+        let mut wait = patience.begin(Instant::now());
+        wait.add(WAIT, true).unwrap();
+        wait.add(WAIT * 30, false).unwrap();
+        wait.add(WAIT, true).unwrap();
+        wait.add(PAUSE, true).unwrap_err();
     }
+
+    #[test]
+    fn the_collector_does_not_wait_for_ever_if_no_thread_does() {
+        let mut patience = Patience::new();
+        let mut wait = patience.begin(Instant::now());
+        wait.add(LONGEST, false).unwrap();
+        wait.add(PAUSE, false).unwrap_err();
+        patience.begin(Instant::now()).add(WAIT, true).unwrap();
+    }
+
+    const PAUSE: Duration = Duration::from_millis(1);
 }

@@ -1,20 +1,23 @@
 //! The event log: every allocation and free of a session, in order, in a spool file.
 //!
-//! [`LogWriter`] encodes events into blocks and appends these to the file; [`LogReader`] returns the events. A block is
-//! independent: nothing in it refers to another block, and its header has its length and checksum, so that a torn tail is
+//! [`LogWriter`] encodes events into blocks, which a thread of its own appends to the file; [`LogReader`] returns the events. A
+//! block is independent: nothing in it refers to another block, and its header has its length and checksum, so that a torn tail is
 //! found. The meaning of the numbers in events is written before them, so that another process can report on the log of a
 //! crashed one. `block` has the layout of the file, `codec` that of the events in a block, `names` that of the numbers'
-//! meanings, and `disk` knows when the log is more than its disk can take.
+//! meanings. Blocks pass `queue`, are written by `file`, and `disk` knows when the log is more than its disk can take.
 
 mod block;
 mod codec;
 mod disk;
+mod file;
 mod names;
+mod queue;
 mod reader;
 mod writer;
 
 pub(super) use names::Known;
 pub use names::{Names, Process};
+pub use queue::PendingLog;
 pub use reader::LogReader;
 pub use writer::LogWriter;
 

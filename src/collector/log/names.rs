@@ -102,11 +102,7 @@ impl WrittenNames {
     }
 
     /// Calls `block` with the records of what is new in `known`, one block's payload at a time.
-    pub(super) fn write_new<E>(
-        &mut self,
-        known: Known<'_>,
-        block: &mut dyn FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(super) fn write_new(&mut self, known: Known<'_>, block: &mut dyn FnMut(Vec<u8>)) {
         let mut out = Vec::new();
         if let Some(process) = self.process.take() {
             put_process(&mut out, &process);
@@ -114,7 +110,7 @@ impl WrittenNames {
         for module in &known.modules[self.modules.min(known.modules.len())..] {
             put_module(&mut out, module);
             self.modules += 1;
-            pass_on_if_full(&mut out, block)?;
+            pass_on_if_full(&mut out, block);
         }
         for node in &known.nodes[self.nodes.min(known.nodes.len())..] {
             out.push(NODE);
@@ -123,7 +119,7 @@ impl WrittenNames {
             put(&mut out, zigzag(node.address.wrapping_sub(self.address)));
             self.address = node.address;
             self.nodes += 1;
-            pass_on_if_full(&mut out, block)?;
+            pass_on_if_full(&mut out, block);
         }
         for (at, thread) in known.threads.iter().enumerate() {
             if self.threads.get(at) == Some(thread) {
@@ -138,14 +134,14 @@ impl WrittenNames {
             put(&mut out, u64::from(thread.tid));
             put(&mut out, u64::from(thread.threads));
             put_text(&mut out, thread.name.as_bytes());
-            pass_on_if_full(&mut out, block)?;
+            pass_on_if_full(&mut out, block);
         }
         let pairs = &known.pairs[self.pairs.min(known.pairs.len())..];
         if !pairs.is_empty() {
             for (number, labels) in (known.contexts_from)(self.contexts) {
                 put_context(&mut out, number, &labels);
                 self.contexts = number + 1;
-                pass_on_if_full(&mut out, block)?;
+                pass_on_if_full(&mut out, block);
             }
         }
         for &(thread, context) in pairs {
@@ -153,7 +149,7 @@ impl WrittenNames {
             put(&mut out, u64::from(thread));
             put(&mut out, u64::from(context));
             self.pairs += 1;
-            pass_on_if_full(&mut out, block)?;
+            pass_on_if_full(&mut out, block);
         }
         for mark in &known.marks[self.marks.min(known.marks.len())..] {
             out.push(MARK);
@@ -162,9 +158,11 @@ impl WrittenNames {
             put(&mut out, mark.live.bytes);
             put_text(&mut out, mark.name.as_bytes());
             self.marks += 1;
-            pass_on_if_full(&mut out, block)?;
+            pass_on_if_full(&mut out, block);
         }
-        if out.is_empty() { Ok(()) } else { block(&out) }
+        if !out.is_empty() {
+            block(out);
+        }
     }
 
     /// Returns the bytes of memory.
@@ -178,16 +176,11 @@ impl WrittenNames {
     }
 }
 
-fn pass_on_if_full<E>(
-    out: &mut Vec<u8>,
-    block: &mut dyn FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
+fn pass_on_if_full(out: &mut Vec<u8>, block: &mut dyn FnMut(Vec<u8>)) {
     // No record is longer than a few texts.
     if out.len() >= FULL - 3 * LONGEST {
-        block(out)?;
-        out.clear();
+        block(std::mem::take(out));
     }
-    Ok(())
 }
 
 fn put_text(out: &mut Vec<u8>, text: &[u8]) {

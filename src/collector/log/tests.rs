@@ -2,8 +2,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, UNIX_EPOCH};
 
+use super::block::FULL;
 use super::{Known, LogEntry, LogReader, LogWriter, Names, Process, spool};
 use crate::capture::event::{Kind, NodeId};
 use crate::capture::modules::{MappedCode, Module, ModuleId};
@@ -12,8 +14,11 @@ use crate::contexts::Labels;
 use heapray_report::model::{Mark, Tally};
 use proptest::prelude::*;
 
+/// Room for 64 blocks.
+const MEMORY: u64 = 65 * FULL as u64;
+
 fn written(entries: &[LogEntry], flushes: &[usize]) -> (Arc<File>, u64) {
-    let mut writer = LogWriter::new(spool(), u64::MAX);
+    let mut writer = LogWriter::new(spool(), u64::MAX, MEMORY);
     for (number, entry) in entries.iter().enumerate() {
         if writer.push(entry) || flushes.contains(&number) {
             writer.flush();
@@ -198,7 +203,7 @@ fn many_blocks_make_one_log_and_an_event_costs_few_bytes() {
 
 #[test]
 fn a_log_may_be_read_while_it_is_written() {
-    let mut writer = LogWriter::new(spool(), u64::MAX);
+    let mut writer = LogWriter::new(spool(), u64::MAX, MEMORY);
     let mut snapshots = Vec::new();
     for number in 0..100_000 {
         if writer.push(&entry_of(number)) {
@@ -218,7 +223,7 @@ fn a_log_may_be_read_while_it_is_written() {
 
 #[test]
 fn the_limit_ends_the_log_for_good() {
-    let mut writer = LogWriter::new(spool(), 100_000);
+    let mut writer = LogWriter::new(spool(), 100_000, MEMORY);
     let file = writer.written().unwrap().file;
     for number in 0..100_000 {
         let full = writer.push(&LogEntry::Memory {
@@ -236,22 +241,79 @@ fn the_limit_ends_the_log_for_good() {
         Some("its limit of 100000 bytes is reached")
     );
     assert!(file.metadata().unwrap().len() <= 100_000);
-    writer.give_up("another reason".into());
-    assert_eq!(
-        writer.given_up(),
-        Some("its limit of 100000 bytes is reached")
-    );
 }
 
 #[test]
 fn a_full_disk_ends_the_log_with_its_reason() {
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let mut writer = LogWriter::new(full, u64::MAX);
+    let mut writer = LogWriter::new(full, u64::MAX, MEMORY);
     assert!(!writer.push(&entry_of(0)));
     assert_eq!(writer.given_up(), None);
     writer.flush();
-    assert_eq!(writer.given_up(), Some("the disk is full"));
     assert!(writer.written().is_none());
+    assert_eq!(writer.given_up(), Some("the disk is full"));
+}
+
+/// Writes so many full blocks, if the log is not given up before.
+fn write_blocks(writer: &mut LogWriter, blocks: u64) {
+    let mut full = 0;
+    for number in 0.. {
+        if writer.push(&entry_of(number)) {
+            writer.flush();
+            full += 1;
+        }
+        if full == blocks || writer.given_up().is_some() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_stalls_is_not_waited_for_while_the_queue_has_room() {
+    let mut writer = LogWriter::new(spool(), u64::MAX, MEMORY);
+    let empty = writer.memory_bytes();
+    let (release, stall) = sync_channel(0);
+    writer.stall(stall);
+    write_blocks(&mut writer, 60);
+    let pending = writer.pending();
+    assert_eq!((writer.bytes(), writer.given_up()), (0, None));
+    assert!(writer.memory_bytes() > empty + (60 * FULL) as u64);
+    drop(release);
+    let log = pending.wait().unwrap();
+    assert_eq!(writer.bytes(), log.bytes);
+    assert!(writer.memory_bytes() < empty + (8 * FULL) as u64);
+    let entries = read(&log.file, log.bytes).unwrap();
+    assert!(entries.into_iter().eq((0..log.events).map(entry_of)));
+}
+
+#[test]
+fn a_queue_that_stays_full_ends_the_log() {
+    let mut writer = LogWriter::new(spool(), u64::MAX, MEMORY);
+    let (release, stall) = sync_channel(0);
+    writer.stall(stall);
+    let pending = writer.pending();
+    write_blocks(&mut writer, 70);
+    let reason = writer.given_up().unwrap().to_owned();
+    assert!(reason.contains("too slow"), "{reason}");
+    drop(release);
+    assert_eq!(pending.wait().unwrap_err(), reason);
+    assert!(writer.written().is_none());
+    // What was in the queue is gone soon.
+    while writer.memory_bytes() > FULL as u64 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_disk_that_does_not_answer_is_not_waited_for_at_the_end() {
+    let mut writer = LogWriter::new(spool(), u64::MAX, MEMORY);
+    let (_release, stall) = sync_channel(0);
+    writer.stall(stall);
+    writer.push(&entry_of(0));
+    writer.flush();
+    let given_up = writer.pending().wait_for(Duration::from_millis(5));
+    assert_eq!(given_up.unwrap_err(), "its disk does not answer");
+    assert_eq!(writer.given_up(), Some("its disk does not answer"));
 }
 
 /// A process, two modules, a call tree and two threads.
@@ -320,7 +382,7 @@ fn contexts() -> Vec<Labels> {
 
 #[test]
 fn an_allocation_of_a_thread_in_a_context_is_read_as_both() {
-    let mut writer = LogWriter::new(spool(), u64::MAX).of_process(process());
+    let mut writer = LogWriter::new(spool(), u64::MAX, MEMORY).of_process(process());
     let pairs = [(7, 9), (u32::MAX, 5), (7, 5)];
     let known = |pairs| Known {
         modules: &[],
@@ -383,7 +445,7 @@ fn process() -> Process {
 fn a_log_that_was_never_ended_is_read_to_its_last_whole_block_with_its_names() {
     let process = process();
     let mut names = names();
-    let mut writer = LogWriter::new(spool(), u64::MAX).of_process(process.clone());
+    let mut writer = LogWriter::new(spool(), u64::MAX, MEMORY).of_process(process.clone());
     let mut first = names.nodes.clone();
     first.truncate(100);
     let known = |nodes, threads| Known {

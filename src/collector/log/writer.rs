@@ -1,23 +1,17 @@
-//! Appends events to the log's file, until the limit or an error ends it.
+//! Encodes events into blocks, and puts these into the queue of the log's file.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::mem;
+#[cfg(test)]
+use std::sync::mpsc::Receiver;
 
 use super::LogEntry;
-use super::block::{FULL, HEADER, Header, MOST};
+use super::block::{FULL, MOST};
 use super::codec::{self, LONGEST, Memory, Record};
-use super::disk::Disk;
 use super::names::{Known, Process, WrittenNames};
+use super::queue::{PendingLog, Queue};
 use crate::capture::event::{Kind, NodeId};
 use crate::collector::snapshot::EventLog;
-
-/// Number of blocks that are stored as they are after a block that hardly shrank, before compression is tried again.
-const PLAIN_BLOCKS_BEFORE_RETRY: u32 = 15;
-
-/// Smallest saving for which a block is compressed: one byte of so many. Records are short anyway, and compression costs
-/// more than encoding them.
-const WORTH: usize = 6;
 
 const _: () = assert!(
     FULL + 2 * LONGEST <= MOST,
@@ -30,42 +24,26 @@ const _: () = assert!(
 /// stays as it is, and the file's owner removes it.
 #[derive(Debug)]
 pub struct LogWriter {
-    file: Arc<File>,
-    disk: Disk,
-    limit: u64,
-    /// Bytes and events in the blocks of the file.
-    bytes: u64,
-    events: u64,
-    given_up: Option<String>,
+    queue: Queue,
     memory: Memory,
     /// The block that is being filled: room for [`MOST`] bytes of records, and the number of bytes in use.
     records: Vec<u8>,
     used: usize,
     records_events: u32,
-    /// A header and a payload, ready for the file.
-    stored: Vec<u8>,
-    /// Blocks to store without trying to compress them.
-    plain_blocks: u32,
     names: WrittenNames,
 }
 
 impl LogWriter {
-    /// Makes a log in `file`, which is written from its first byte on, to at most `limit` bytes.
+    /// Makes a log in `file`, which is written from its first byte on, to at most `limit` bytes. What the disk has not taken
+    /// yet has at most `memory` bytes.
     #[must_use]
-    pub fn new(file: File, limit: u64) -> LogWriter {
+    pub fn new(file: File, limit: u64, memory: u64) -> LogWriter {
         LogWriter {
-            file: Arc::new(file),
-            disk: Disk::new(),
-            limit,
-            bytes: 0,
-            events: 0,
-            given_up: None,
+            queue: Queue::start(file, limit, memory),
             memory: Memory::default(),
             records: vec![0; MOST],
             used: 0,
             records_events: 0,
-            stored: Vec::new(),
-            plain_blocks: 0,
             names: WrittenNames::nothing(),
         }
     }
@@ -152,113 +130,78 @@ impl LogWriter {
 
     /// Writes what is new in `known`. Called before [`flush`](Self::flush), so that every number in the file has its name.
     pub(in crate::collector) fn write_names(&mut self, known: Known<'_>) {
-        if self.given_up.is_some() {
-            return;
-        }
-        let mut names = std::mem::replace(&mut self.names, WrittenNames::nothing());
-        let result = names.write_new(known, &mut |names| self.write_block(names, 0));
-        self.names = names;
-        if let Err(reason) = result {
-            self.give_up(reason);
+        if self.queue.given_up().is_none() {
+            let queue = &mut self.queue;
+            self.names
+                .write_new(known, &mut |names| queue.put(names, 0));
         }
     }
 
-    /// Ends the block, so that all entries up to now are in the file.
+    /// Ends the block. All entries up to now are on their way to the file.
     pub fn flush(&mut self) {
-        if self.used == 0 {
-            return;
+        if self.used > 0 {
+            let mut records = mem::take(&mut self.records);
+            records.truncate(self.used);
+            self.queue.put(records, self.records_events);
+            self.used = 0;
+            self.records_events = 0;
+            self.memory.clear();
         }
-        let records = std::mem::take(&mut self.records);
-        let written = self.write_block(&records[..self.used], self.records_events);
-        self.records = records;
-        if let Err(reason) = written {
-            self.give_up(reason);
-            return;
+        if self.given_up().is_some() {
+            self.records = Vec::new();
+        } else if self.records.is_empty() {
+            self.records = self.queue.buffer();
         }
-        self.events += u64::from(self.records_events);
-        self.used = 0;
-        self.records_events = 0;
-        self.memory.clear();
     }
 
-    /// Returns the part in the file, up to the last [`flush`](Self::flush), or `None` if the log was given up. The log does
-    /// not know its pairs of threads and contexts.
+    /// Returns a promise of the part up to the last [`flush`](Self::flush). The log does not know its pairs of threads and
+    /// contexts.
+    pub fn pending(&mut self) -> PendingLog {
+        self.queue.ask()
+    }
+
+    /// Returns the part up to the last [`flush`](Self::flush), or `None` if the log was given up. Waits until it is in the
+    /// file.
     #[must_use]
-    pub fn written(&self) -> Option<EventLog> {
-        self.given_up.is_none().then(|| EventLog {
-            file: Arc::clone(&self.file),
-            bytes: self.bytes,
-            events: self.events,
-            pairs: Arc::default(),
-        })
+    pub fn written(&mut self) -> Option<EventLog> {
+        self.pending().wait().ok()
+    }
+
+    /// Returns the bytes of the file, which may not have all blocks yet. 0 if the log was given up.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.given_up().map_or_else(|| self.queue.bytes(), |_| 0)
     }
 
     /// Returns the reason why the log was given up, if it was.
     #[must_use]
     pub fn given_up(&self) -> Option<&str> {
-        self.given_up.as_deref()
+        self.queue.given_up()
     }
 
     /// Gives the log up for the caller's reason. The first reason stays.
     pub fn give_up(&mut self, reason: String) {
-        self.given_up.get_or_insert(reason);
-        self.records = Vec::new();
-        self.used = 0;
-        self.stored = Vec::new();
+        self.queue.give_up(reason);
+        self.flush();
+    }
+
+    /// Returns the CPU time of compressing and writing blocks up to now, in nanoseconds. It is that of a thread of its own.
+    #[must_use]
+    pub fn cpu_ns(&self) -> u64 {
+        self.queue.cpu_ns()
+    }
+
+    /// Has the log wait until the other end is dropped, as if the disk did not answer.
+    #[cfg(test)]
+    pub(in crate::collector) fn stall(&mut self, until: Receiver<()>) {
+        self.queue.stall(until);
     }
 
     /// Returns the bytes of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let buffers = self.records.capacity() + self.stored.capacity() + self.names.memory_bytes();
+        let buffers =
+            self.records.capacity() + self.queue.memory_bytes() + self.names.memory_bytes();
         (buffers + self.memory.memory_bytes()) as u64
-    }
-
-    /// Writes a block of `events` events, or of names if there are none.
-    fn write_block(&mut self, records: &[u8], events: u32) -> Result<(), String> {
-        self.compress(records, events);
-        let end = self.bytes + self.stored.len() as u64;
-        if end > self.limit {
-            return Err(format!("its limit of {} bytes is reached", self.limit));
-        }
-        self.disk
-            .write(|| self.file.write_all_at(&self.stored, self.bytes))?;
-        self.bytes = end;
-        Ok(())
-    }
-
-    /// Fills `stored` from `records`.
-    fn compress(&mut self, records: &[u8], events: u32) {
-        let raw = records.len();
-        self.stored.clear();
-        let mut compressed = None;
-        if self.plain_blocks > 0 {
-            self.plain_blocks -= 1;
-        } else {
-            self.stored
-                .resize(HEADER + lz4_flex::block::get_maximum_output_size(raw), 0);
-            compressed = lz4_flex::block::compress_into(records, &mut self.stored[HEADER..])
-                .ok()
-                .filter(|&stored| stored <= raw - raw / WORTH);
-            if compressed.is_none() {
-                self.plain_blocks = PLAIN_BLOCKS_BEFORE_RETRY;
-            }
-        }
-        match compressed {
-            Some(stored) => self.stored.truncate(HEADER + stored),
-            None => {
-                self.stored.resize(HEADER, 0);
-                self.stored.extend_from_slice(records);
-            }
-        }
-        let header = Header {
-            stored: self.stored.len() - HEADER,
-            raw,
-            events,
-            compressed: compressed.is_some(),
-            names: events == 0,
-        };
-        let (head, payload) = self.stored.split_at_mut(HEADER);
-        head.copy_from_slice(&header.encode(payload));
     }
 }

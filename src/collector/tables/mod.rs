@@ -6,6 +6,8 @@ mod lookup;
 mod mapped;
 mod short_lived;
 
+use std::sync::Arc;
+
 use heapray_report::checkpoints::Checkpoints;
 use heapray_report::model::{Mark, Moment, Tally};
 
@@ -14,7 +16,7 @@ pub(super) use self::lookup::Lookup;
 use super::call_tree::CallTree;
 use super::clock::{Clock, CoarseClock};
 use super::live::LiveTable;
-use super::log::{Known, LogEntry, LogWriter};
+use super::log::{Known, LogEntry, LogWriter, PendingLog};
 use super::peak::Peak;
 use super::ranges::Ranges;
 use super::reallocs::Reallocs;
@@ -142,7 +144,7 @@ impl Tables {
         &mut self.call_tree
     }
 
-    /// Writes to the log's file what is not in it yet, names before the events that need them.
+    /// Puts into the log's queue what was not put there yet, names before the events that need them.
     #[cold]
     pub fn flush_log(&mut self) {
         if let Some(log) = &mut self.log {
@@ -157,6 +159,25 @@ impl Tables {
             });
             log.flush();
         }
+    }
+
+    /// Returns a promise of the event log up to the last event, if it was not given up.
+    pub fn pending_log(&mut self) -> Option<PendingLog> {
+        self.flush_log();
+        let log = self.log.as_mut().filter(|log| log.given_up().is_none());
+        let mut pending = log?.pending();
+        pending.pairs = Arc::new(self.threads.pairs().to_vec());
+        Some(pending)
+    }
+
+    /// Gives the event log up for a reason. Returns whether there was one.
+    pub(super) fn give_up_log(&mut self, reason: impl FnOnce() -> String) -> bool {
+        let log = self.log.as_mut().filter(|log| log.given_up().is_none());
+        let is_there = log.is_some();
+        if let Some(log) = log {
+            log.give_up(reason());
+        }
+        is_there
     }
 
     /// Returns the event log.

@@ -26,8 +26,9 @@ const CLOCK: Clock = Clock {
 };
 
 /// Replays the log with a heap of its own.
-fn replay(export: &Export) -> (Model, Vec<(u64, u64)>) {
-    let log = export.log.as_ref().expect("the log was not given up");
+fn replay(export: Export) -> (Model, Vec<(u64, u64)>) {
+    let log = export.log.expect("the log was not given up");
+    let log = log.wait().unwrap();
     let (mut model, mut readings) = (Model::default(), Vec::new());
     let entries: Vec<LogEntry> = LogReader::new(log.clone())
         .collect::<Result<_, _>>()
@@ -178,7 +179,7 @@ fn spool() -> File {
 }
 
 fn with_log() -> Tables {
-    Tables::new(CLOCK).with_log(LogWriter::new(spool(), u64::MAX))
+    Tables::new(CLOCK).with_log(LogWriter::new(spool(), u64::MAX, 1 << 20))
 }
 
 fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
@@ -230,7 +231,7 @@ fn check(tables: &mut Tables, model: &Model) -> Result<(), TestCaseError> {
     if export.log.is_none() {
         return Ok(());
     }
-    let (replayed, _) = replay(&export);
+    let (replayed, _) = replay(export);
     let expected = Counters {
         events: replayed.events,
         unknown_frees: 0,
@@ -329,7 +330,7 @@ fn a_failed_realloc_leaves_no_trace() {
     assert_eq!(after.totals.high_water, tally(2, 107));
     assert_eq!(after.stacks.sites[0].live, before.stacks.sites[0].live);
     assert_eq!(after.totals.events, 3);
-    assert_eq!(after.log.unwrap().events, 3);
+    assert_eq!(after.log.unwrap().wait().unwrap().events, 3);
 }
 
 #[test]
@@ -442,7 +443,7 @@ fn readings_reach_the_timeline_and_the_log() {
         .map(|row| (row.at_ms, row.rss, row.heap, row.own))
         .collect();
     assert_eq!(rows, [(3, 7000, 500, 9), (12, 12000, 500, 9)]);
-    assert_eq!(replay(&export).1, [(3, 3000), (12, 12000)]);
+    assert_eq!(replay(export).1, [(3, 3000), (12, 12000)]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ use crate::capture::{self, arch, clock, control, hook, memory, record, room, unw
 use crate::flight_recorder::{Reason, TriggerKind, Usage, Watch};
 use crate::os::memory as process_memory;
 use heapray_report::model::{ProcessMemory, Sampling, Tally};
-pub use request::{BeginScope, Request, Visibility};
+pub use request::{BeginScope, Request, Taken, Visibility};
 use scopes::OpenScope;
 
 /// State and sums of a session.
@@ -48,7 +48,7 @@ pub struct Counters {
     pub lost_since_ms: Option<u64>,
     /// Memory that heapray holds, in bytes.
     pub own_bytes: u64,
-    /// CPU time of the collector's thread, in nanoseconds.
+    /// CPU time of the collector's threads, in nanoseconds.
     pub collector_cpu_ns: u64,
     /// Bytes of the event log.
     pub log_bytes: u64,
@@ -102,6 +102,9 @@ const CATCH_UP_TRIES: usize = 10;
 /// Interval of writing the unfinished block of the event log, so that a crash loses little.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
+/// Part of the memory limit that the event log may have while its disk does not take it: one of so many.
+const LOG_MEMORY: u64 = 16;
+
 /// Longest wait of [`Request::Stop`] for threads that are writing an event. A running thread needs some 20 ns; an
 /// interrupted thread waits for a processor.
 const LAST_WAIT: Duration = Duration::from_millis(500);
@@ -143,8 +146,9 @@ impl Worker {
         let (started, clock) = (setup.process.started, setup.clock);
         let mut tables = Tables::new(clock).with_threads(Threads::new(Bounds::default(), name_of));
         if let Some(spool) = setup.spool {
-            let log = LogWriter::new(spool, setup.log_limit).of_process(setup.process);
-            tables = tables.with_log(log);
+            let memory = setup.overhead_limit / LOG_MEMORY;
+            let log = LogWriter::new(spool, setup.log_limit, memory);
+            tables = tables.with_log(log.of_process(setup.process));
         }
         if setup.sample > 0 {
             tables = tables.with_samples(setup.sample, setup.seed);
@@ -225,7 +229,8 @@ impl Worker {
                     self.catch_up();
                     let tables = self.recording.session_mut();
                     let exported = room::at_work(|| tables.export_top(sites, ages));
-                    drop(answer.try_send(self.complete(exported, None, visibility, true)));
+                    let taken = self.complete(exported, None, visibility, true);
+                    drop(answer.try_send(taken.snapshot));
                 }
                 Ok(Request::Contexts(answer)) => {
                     self.catch_up();
@@ -256,6 +261,15 @@ impl Worker {
                 Ok(Request::Panic) => panic!("on purpose"),
                 #[cfg(test)]
                 Ok(Request::Stall(until)) => drop(until.recv()),
+                #[cfg(test)]
+                Ok(Request::StallLog(until)) => {
+                    self.recording
+                        .session_mut()
+                        .log
+                        .as_mut()
+                        .unwrap()
+                        .stall(until);
+                }
                 #[cfg(test)]
                 Ok(Request::Work(until)) => drop(room::at_work(|| until.recv())),
                 Err(TryRecvError::Disconnected) => return,
@@ -344,7 +358,15 @@ impl Worker {
                 self.recording.set_room(room.nodes, room.sites);
                 memory::set_most(memory::own_bytes().saturating_add(room.tree_bytes));
             }
-            None => self.end_recording(TriggerKind::Overhead, self.bound.end_note()),
+            None => {
+                let reason = || self.bound.log_note();
+                if self.recording.session_mut().give_up_log(reason) {
+                    // A report needs much less now.
+                    self.divided = Holdings::default();
+                } else {
+                    self.end_recording(TriggerKind::Overhead, self.bound.end_note());
+                }
+            }
         }
     }
 
@@ -430,6 +452,12 @@ impl Worker {
         memory::own_bytes() as u64 + self.merge.memory_bytes() as u64 + allocated
     }
 
+    /// Returns the CPU time of this thread, and of the one that writes the event log, in nanoseconds.
+    fn cpu_ns(&self) -> u64 {
+        let log = self.recording.session().log();
+        arch::thread_cpu_ns() + log.map_or(0, LogWriter::cpu_ns)
+    }
+
     fn figures(&self) -> Running {
         let session = self.recording.session();
         let totals = session.counters();
@@ -439,7 +467,7 @@ impl Worker {
                 allocated: totals.allocated,
                 freed: totals.freed,
                 lost_events: self.lost_events(),
-                collector_cpu_ns: arch::thread_cpu_ns(),
+                collector_cpu_ns: self.cpu_ns(),
             },
             live: totals.live,
             mapped: session.ranges_bytes(),
@@ -461,8 +489,8 @@ impl Worker {
             lost_events: self.lost_events(),
             lost_since_ms: self.lost_since_ms(),
             own_bytes: self.own_bytes(),
-            collector_cpu_ns: arch::thread_cpu_ns(),
-            log_bytes: log.and_then(LogWriter::written).map_or(0, |log| log.bytes),
+            collector_cpu_ns: self.cpu_ns(),
+            log_bytes: log.map_or(0, LogWriter::bytes),
             log_given_up: self.recording.session().log_given_up(),
             sampling: self.sampling(),
             ended: self.ended.clone(),
@@ -481,7 +509,7 @@ impl Worker {
         tables.sampling(Tally { count, bytes })
     }
 
-    fn snapshot(&mut self, visibility: Visibility, still_recording: bool) -> Snapshot {
+    fn snapshot(&mut self, visibility: Visibility, still_recording: bool) -> Taken {
         // Read before the export, whose copies do not belong to any of these figures.
         let own_mapped = memory::own_bytes() as u64;
         let process_memory = process_memory::read(own_mapped, self.own_bytes() - own_mapped);
@@ -496,7 +524,7 @@ impl Worker {
         process_memory: Option<ProcessMemory>,
         visibility: Visibility,
         still_recording: bool,
-    ) -> Snapshot {
+    ) -> Taken {
         exported.name_contexts();
         let stacks = unwind::counts();
         let mut notes = exported.notes;
@@ -505,7 +533,7 @@ impl Worker {
             notes.push(format!("recording ended before it was stopped: {reason}"));
         }
         notes.extend(visibility.notes);
-        Snapshot {
+        let snapshot = Snapshot {
             started: self.started,
             taken: SystemTime::now(),
             still_recording,
@@ -516,7 +544,7 @@ impl Worker {
             process_memory,
             marks: exported.marks,
             totals: exported.totals,
-            log: exported.log,
+            log: None,
             log_given_up: exported.log_given_up,
             stacks_bounded: self.stacks_bounded.clone(),
             sampling: self.sampling(),
@@ -525,9 +553,13 @@ impl Worker {
             stacks_cut: stacks.cut - self.stacks_before.cut,
             stacks_incomplete: stacks.incomplete - self.stacks_before.incomplete,
             own_bytes: self.own_bytes(),
-            collector_cpu_ns: arch::thread_cpu_ns(),
+            collector_cpu_ns: self.cpu_ns(),
             hooks: visibility.hooks,
             notes,
+        };
+        Taken {
+            snapshot,
+            log: exported.log,
         }
     }
 }

@@ -6,6 +6,8 @@ use std::sync::mpsc::Receiver;
 use std::sync::mpsc::SyncSender;
 
 use super::Counters;
+use crate::capture::thread::Busy;
+use crate::collector::log::PendingLog;
 use crate::collector::recording::ScopeId;
 use crate::collector::snapshot::{ContextSums, Hooks, Snapshot};
 use heapray_report::model::Mark;
@@ -26,7 +28,7 @@ pub enum Request {
     /// The sums.
     Counters(Visibility, SyncSender<Counters>),
     /// Everything. Recording goes on.
-    Snapshot(Visibility, SyncSender<Snapshot>),
+    Snapshot(Visibility, SyncSender<Taken>),
     /// Names the present moment; `None` if there are too many marks.
     Mark(String, SyncSender<Option<Mark>>),
     /// The most important data for a live page: the timeline, and that many call sites with the most live bytes.
@@ -45,7 +47,7 @@ pub enum Request {
     /// End of a scope. The client that began it gets the answer.
     EndScope(ScopeId),
     /// Everything, after which the thread ends. Hooks were closed before.
-    Stop(Visibility, SyncSender<Snapshot>),
+    Stop(Visibility, SyncSender<Taken>),
     /// End of the thread. Only clients with a scope get an answer. Hooks were closed before.
     Abandon,
     /// A fault in the collector, to test what happens to the service then.
@@ -54,9 +56,40 @@ pub enum Request {
     /// A wait until the other end is dropped, like that of a collector whose disk does not answer.
     #[cfg(test)]
     Stall(Receiver<()>),
-    /// The same, as work that takes nothing but a processor.
+    /// The same of the thread that writes the event log.
+    #[cfg(test)]
+    StallLog(Receiver<()>),
+    /// A wait of the collector, as work that takes nothing but a processor.
     #[cfg(test)]
     Work(Receiver<()>),
+}
+
+/// A snapshot whose event log may not be in its file yet.
+#[derive(Debug)]
+pub struct Taken {
+    pub(super) snapshot: Snapshot,
+    pub(super) log: Option<PendingLog>,
+}
+
+impl Taken {
+    /// Returns the snapshot without its event log.
+    #[must_use]
+    pub fn without_log(self) -> Snapshot {
+        self.snapshot
+    }
+
+    /// Waits for the event log. If it is given up meanwhile, the snapshot says so.
+    #[must_use]
+    pub fn wait(self) -> Snapshot {
+        let _busy = Busy::enter();
+        let mut snapshot = self.snapshot;
+        match self.log.map(PendingLog::wait) {
+            Some(Ok(log)) => snapshot.log = Some(log),
+            Some(Err(reason)) => snapshot.log_given_up = Some(reason),
+            None => {}
+        }
+        snapshot
+    }
 }
 
 /// Scope: a part of a session that is summed up separately from now on.

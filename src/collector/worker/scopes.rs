@@ -64,7 +64,9 @@ impl Worker {
             hooks: scope.hooks,
             notes: Vec::new(),
         };
-        let mut snapshot = self.complete(export, process_memory, visibility, false);
+        let mut snapshot = self
+            .complete(export, process_memory, visibility, false)
+            .snapshot;
         snapshot.started = scope.started;
         snapshot.sampling = self.sampled(&tables, scope.metered_before);
         snapshot.lost_events = lost_now;

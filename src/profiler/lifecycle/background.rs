@@ -35,7 +35,7 @@ impl Lifecycle {
         };
         self.flight.release_disk();
         match session.stop() {
-            Ok(last) => self.remember(View::last(number, last)),
+            Ok(last) => self.remember(View::new(number, last)),
             Err(error) => {
                 tracing::warn!(error = %error_chain(&error), "the session in the background was lost")
             }

@@ -30,7 +30,7 @@ fn spool() -> File {
 /// Returns a snapshot with `entries` as its log. Threads 1 to 3 and 9, which stands for a thousand threads, have one name.
 /// Thread 4 has another.
 fn recorded(entries: &[LogEntry]) -> Snapshot {
-    let mut writer = LogWriter::new(spool(), u64::MAX);
+    let mut writer = LogWriter::new(spool(), u64::MAX, 1 << 20);
     for entry in entries {
         if writer.push(entry) {
             writer.flush();
