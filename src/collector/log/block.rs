@@ -17,6 +17,8 @@ pub(super) const FULL: usize = 128 << 10;
 pub(super) const MOST: usize = FULL + 128;
 /// Size of a header.
 pub(super) const HEADER: usize = 24;
+/// Size of a buffer in which a block is put together: room for its header, and its records.
+pub(super) const BUFFER: usize = HEADER + MOST;
 
 const EVENTS: u32 = u32::from_le_bytes(*b"HRL1");
 const NAMES: u32 = u32::from_le_bytes(*b"HRN1");

@@ -23,7 +23,7 @@ pub(super) struct LogFile {
     /// Bytes and events in the blocks of the file.
     bytes: u64,
     events: u64,
-    /// A header and a payload, ready for the file.
+    /// Room for a header, and a payload that was compressed.
     stored: Vec<u8>,
     /// Blocks to store without trying to compress them.
     plain_blocks: u32,
@@ -62,57 +62,56 @@ impl LogFile {
         self.stored.capacity()
     }
 
-    /// Appends a block of `events` events, or of names if there are none.
+    /// Appends a block of `events` events, or of names if there are none. `block` is room for its header, and its records.
     ///
     /// # Errors
     /// The reason why the log ends here: its limit, or the write's error.
-    pub(super) fn append(&mut self, records: &[u8], events: u32) -> Result<(), String> {
-        self.compress(records, events);
-        let end = self.bytes + self.stored.len() as u64;
+    pub(super) fn append(&mut self, block: &mut [u8], events: u32) -> Result<(), String> {
+        let raw = block.len() - HEADER;
+        let compressed = self.compress(&block[HEADER..]);
+        let stored = match compressed {
+            Some(length) => &mut self.stored[..HEADER + length],
+            None => block,
+        };
+        let (head, payload) = stored.split_at_mut(HEADER);
+        let header = Header {
+            stored: payload.len(),
+            raw,
+            events,
+            compressed: compressed.is_some(),
+            names: events == 0,
+        };
+        head.copy_from_slice(&header.encode(payload));
+        let end = self.bytes + stored.len() as u64;
         if end > self.limit {
             return Err(format!("its limit of {} bytes is reached", self.limit));
         }
         self.file
-            .write_all_at(&self.stored, self.bytes)
+            .write_all_at(stored, self.bytes)
             .map_err(|error| describe(&error))?;
         self.bytes = end;
         self.events += u64::from(events);
         Ok(())
     }
 
-    /// Fills `stored` from `records`.
-    fn compress(&mut self, records: &[u8], events: u32) {
-        let raw = records.len();
-        self.stored.clear();
-        let mut compressed = None;
+    /// Compresses records into `stored`, behind the room for a header. Returns their length there, or `None` if it is not
+    /// worth it.
+    fn compress(&mut self, records: &[u8]) -> Option<usize> {
         if self.plain_blocks > 0 {
             self.plain_blocks -= 1;
-        } else {
-            self.stored
-                .resize(HEADER + lz4_flex::block::get_maximum_output_size(raw), 0);
-            compressed = lz4_flex::block::compress_into(records, &mut self.stored[HEADER..])
-                .ok()
-                .filter(|&stored| stored <= raw - raw / WORTH);
-            if compressed.is_none() {
-                self.plain_blocks = PLAIN_BLOCKS_BEFORE_RETRY;
-            }
+            return None;
         }
-        match compressed {
-            Some(stored) => self.stored.truncate(HEADER + stored),
-            None => {
-                self.stored.resize(HEADER, 0);
-                self.stored.extend_from_slice(records);
-            }
+        let most = HEADER + lz4_flex::block::get_maximum_output_size(records.len());
+        if self.stored.len() < most {
+            self.stored.resize(most, 0);
         }
-        let header = Header {
-            stored: self.stored.len() - HEADER,
-            raw,
-            events,
-            compressed: compressed.is_some(),
-            names: events == 0,
-        };
-        let (head, payload) = self.stored.split_at_mut(HEADER);
-        head.copy_from_slice(&header.encode(payload));
+        let compressed = lz4_flex::block::compress_into(records, &mut self.stored[HEADER..])
+            .ok()
+            .filter(|&length| length <= records.len() - records.len() / WORTH);
+        if compressed.is_none() {
+            self.plain_blocks = PLAIN_BLOCKS_BEFORE_RETRY;
+        }
+        compressed
     }
 }
 

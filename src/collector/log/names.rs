@@ -102,7 +102,7 @@ impl WrittenNames {
     }
 
     /// Calls `block` with the records of what is new in `known`, one block's payload at a time.
-    pub(super) fn write_new(&mut self, known: Known<'_>, block: &mut dyn FnMut(Vec<u8>)) {
+    pub(super) fn write_new(&mut self, known: Known<'_>, block: &mut dyn FnMut(&[u8])) {
         let mut out = Vec::new();
         if let Some(process) = self.process.take() {
             put_process(&mut out, &process);
@@ -161,7 +161,7 @@ impl WrittenNames {
             pass_on_if_full(&mut out, block);
         }
         if !out.is_empty() {
-            block(out);
+            block(&out);
         }
     }
 
@@ -176,10 +176,11 @@ impl WrittenNames {
     }
 }
 
-fn pass_on_if_full(out: &mut Vec<u8>, block: &mut dyn FnMut(Vec<u8>)) {
+fn pass_on_if_full(out: &mut Vec<u8>, block: &mut dyn FnMut(&[u8])) {
     // No record is longer than a few texts.
     if out.len() >= FULL - 3 * LONGEST {
-        block(std::mem::take(out));
+        block(out);
+        out.clear();
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::block;
+use super::block::BUFFER;
 use super::disk::Patience;
 use super::file::LogFile;
 use crate::capture::{arch, room};
@@ -86,7 +86,7 @@ impl Queue {
     /// blocks that wait take at most `memory` bytes.
     pub(super) fn start(file: File, limit: u64, memory: u64) -> Queue {
         let shared = Arc::new(Shared::default());
-        let length = memory.min(MOST_MEMORY) as usize / block::MOST;
+        let length = memory.min(MOST_MEMORY) as usize / BUFFER;
         let (jobs, to_do) = sync_channel(length.max(1));
         let (empty, spare) = sync_channel(SPARE);
         let writer = Writer {
@@ -111,10 +111,10 @@ impl Queue {
         }
     }
 
-    /// Puts in a block of `events` events, or of names if there are none. Gives the log up if the disk is too slow.
-    pub(super) fn put(&mut self, records: Vec<u8>, events: u32) {
-        let memory = records.capacity();
-        if self.send(Job::Write(records, events)) {
+    /// Puts in a block as [`LogFile::append`] takes it. Gives the log up if the disk is too slow.
+    pub(super) fn put(&mut self, block: Vec<u8>, events: u32) {
+        let memory = block.capacity();
+        if self.send(Job::Write(block, events)) {
             self.given += memory;
         }
     }
@@ -136,14 +136,14 @@ impl Queue {
         }
     }
 
-    /// Returns a buffer of [`block::MOST`] bytes.
+    /// Returns a buffer of [`BUFFER`] bytes.
     pub(super) fn buffer(&mut self) -> Vec<u8> {
         let spare = self.ends.as_ref().map(|ends| ends.spare.try_recv());
         let Some(Ok(mut buffer)) = spare else {
-            return vec![0; block::MOST];
+            return vec![0; BUFFER];
         };
         self.given -= buffer.capacity();
-        buffer.resize(block::MOST, 0);
+        buffer.resize(BUFFER, 0);
         buffer
     }
 
@@ -275,13 +275,13 @@ impl Writer {
                 #[cfg(test)]
                 Job::Stall(until) => drop(until.recv()),
                 Job::Tell(tell) => drop(tell.try_send(self.file.written())),
-                Job::Write(records, events) => {
-                    if let Err(reason) = self.file.append(&records, events) {
+                Job::Write(mut block, events) => {
+                    if let Err(reason) = self.file.append(&mut block, events) {
                         self.shared.give_up(reason);
                         break;
                     }
                     self.note();
-                    self.give_back(records);
+                    self.give_back(block);
                 }
             }
         }
@@ -303,9 +303,9 @@ impl Writer {
     }
 
     /// Gives the buffer of a block back, unless there are enough.
-    fn give_back(&self, records: Vec<u8>) {
-        let bytes = records.capacity();
-        if bytes < block::MOST || self.empty.try_send(records).is_err() {
+    fn give_back(&self, block: Vec<u8>) {
+        let bytes = block.capacity();
+        if bytes < BUFFER || self.empty.try_send(block).is_err() {
             self.shared.dropped.fetch_add(bytes, Ordering::Relaxed);
         }
     }

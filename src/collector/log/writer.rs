@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::mpsc::Receiver;
 
 use super::LogEntry;
-use super::block::{FULL, MOST};
+use super::block::{BUFFER, FULL, HEADER, MOST};
 use super::codec::{self, LONGEST, Memory, Record};
 use super::names::{Known, Process, WrittenNames};
 use super::queue::{PendingLog, Queue};
@@ -26,10 +26,10 @@ const _: () = assert!(
 pub struct LogWriter {
     queue: Queue,
     memory: Memory,
-    /// The block that is being filled: room for [`MOST`] bytes of records, and the number of bytes in use.
-    records: Vec<u8>,
+    /// The block that is being filled, as [`BUFFER`] says, and the number of bytes in use: those of the header too.
+    block: Vec<u8>,
     used: usize,
-    records_events: u32,
+    block_events: u32,
     names: WrittenNames,
 }
 
@@ -41,9 +41,9 @@ impl LogWriter {
         LogWriter {
             queue: Queue::start(file, limit, memory),
             memory: Memory::default(),
-            records: vec![0; MOST],
-            used: 0,
-            records_events: 0,
+            block: vec![0; BUFFER],
+            used: HEADER,
+            block_events: 0,
             names: WrittenNames::nothing(),
         }
     }
@@ -116,7 +116,7 @@ impl LogWriter {
     #[inline(always)]
     fn begin(&mut self) -> Option<(&mut Memory, Record<'_>)> {
         // A log that was given up has no room at all.
-        let rest = self.records.get_mut(self.used..)?;
+        let rest = self.block.get_mut(self.used..)?;
         let room = rest.first_chunk_mut::<LONGEST>()?;
         Some((&mut self.memory, Record::new(room)))
     }
@@ -124,33 +124,34 @@ impl LogWriter {
     #[inline(always)]
     fn end(&mut self, length: usize, events: u32) -> bool {
         self.used += length;
-        self.records_events += events;
-        self.used >= FULL
+        self.block_events += events;
+        self.used >= HEADER + FULL
     }
 
     /// Writes what is new in `known`. Called before [`flush`](Self::flush), so that every number in the file has its name.
     pub(in crate::collector) fn write_names(&mut self, known: Known<'_>) {
         if self.queue.given_up().is_none() {
             let queue = &mut self.queue;
-            self.names
-                .write_new(known, &mut |names| queue.put(names, 0));
+            self.names.write_new(known, &mut |names| {
+                queue.put([&[0; HEADER], names].concat(), 0);
+            });
         }
     }
 
     /// Ends the block. All entries up to now are on their way to the file.
     pub fn flush(&mut self) {
-        if self.used > 0 {
-            let mut records = mem::take(&mut self.records);
-            records.truncate(self.used);
-            self.queue.put(records, self.records_events);
-            self.used = 0;
-            self.records_events = 0;
+        if self.used > HEADER {
+            let mut block = mem::take(&mut self.block);
+            block.truncate(self.used);
+            self.queue.put(block, self.block_events);
+            self.used = HEADER;
+            self.block_events = 0;
             self.memory.clear();
         }
         if self.given_up().is_some() {
-            self.records = Vec::new();
-        } else if self.records.is_empty() {
-            self.records = self.queue.buffer();
+            self.block = Vec::new();
+        } else if self.block.is_empty() {
+            self.block = self.queue.buffer();
         }
     }
 
@@ -200,8 +201,7 @@ impl LogWriter {
     /// Returns the bytes of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let buffers =
-            self.records.capacity() + self.queue.memory_bytes() + self.names.memory_bytes();
+        let buffers = self.block.capacity() + self.queue.memory_bytes() + self.names.memory_bytes();
         (buffers + self.memory.memory_bytes()) as u64
     }
 }
