@@ -241,6 +241,11 @@ fn the_limit_ends_the_log_for_good() {
         Some("its limit of 100000 bytes is reached")
     );
     assert!(file.metadata().unwrap().len() <= 100_000);
+    writer.give_up("another reason".into());
+    assert_eq!(
+        writer.given_up(),
+        Some("its limit of 100000 bytes is reached")
+    );
 }
 
 #[test]
