@@ -4,7 +4,7 @@
 //! older events of the other threads, and that takes as long as the processor lets it. A thread that waits gives its
 //! processor to the collector. A thread that went on and lost its events would take it away.
 //!
-//! A collector that waits for a disk or a lock is another matter, and must not hold up the service.
+//! A collector that waits for a lock is another matter, and must not hold up the service.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 

@@ -132,8 +132,7 @@ impl Tables {
     /// Counts what was done in some contexts, which hold nothing, under others: `retired` has both numbers.
     pub(super) fn retire(&mut self, retired: &Map<u32, u32>) {
         // The log goes on to say the old numbers.
-        let used_again = self.log().is_none_or(|log| log.given_up().is_some());
-        let pairs = self.threads.retire(retired, used_again);
+        let pairs = self.threads.retire(retired, !self.has_log());
         if !pairs.is_empty() {
             let sites = self
                 .sites

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::fs;
 
+use crate::os::process::stat_fields;
+
 /// Largest number of descendants that are read, for a process that starts too many.
 const MOST: usize = 10_000;
 
@@ -65,10 +67,9 @@ fn by_parents(pid: u32) -> Vec<u32> {
     found
 }
 
-/// Returns the parent in a `stat` file: `number (name) state parent …`, where the name may contain anything.
+/// Returns the parent in a `stat` file: `number (name) state parent …`.
 fn parent(stat: &str) -> Option<u32> {
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.split(' ').nth(1)?.parse().ok()
+    stat_fields(stat)?.nth(1)?.parse().ok()
 }
 
 #[cfg(all(test, target_os = "linux"))]

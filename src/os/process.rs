@@ -64,8 +64,11 @@ pub(crate) fn host() -> String {
 /// Returns the CPU time of all children that have ended and were waited for, and of their own children.
 #[cfg(feature = "push")]
 pub(crate) fn children_cpu_time() -> Duration {
-    let Some(usage) = usage(libc::RUSAGE_CHILDREN) else {
-        return Duration::ZERO;
+    // SAFETY: an `rusage` may be all zeros, and is live for the call, which writes nothing else.
+    let usage = unsafe {
+        let mut usage: libc::rusage = core::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
     };
     let time = |time: libc::timeval| {
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -143,19 +146,14 @@ pub(crate) fn mapping_limits() -> [Option<u64>; 2] {
 /// or a lock. Returns `None` where the system does not tell.
 pub(crate) fn thread_runs(tid: u32) -> Option<bool> {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?;
-    // The name, in parentheses, may have any characters.
-    let (_, rest) = stat.rsplit_once(") ")?;
-    Some(rest.starts_with('R'))
+    Some(stat_fields(&stat)?.next()? == "R")
 }
 
-/// Returns what the system has counted for `of`, as `getrusage` names it.
-#[cfg(feature = "push")]
-fn usage(of: libc::c_int) -> Option<libc::rusage> {
-    // SAFETY: an `rusage` may be all zeros, and is live for the call, which writes nothing else.
-    unsafe {
-        let mut usage: libc::rusage = core::mem::zeroed();
-        (libc::getrusage(of, &raw mut usage) == 0).then_some(usage)
-    }
+/// Returns the fields of a `/proc/…/stat` from the third on, which is the state (proc_pid_stat(5)). The name before it, in
+/// parentheses, may have blanks and parentheses itself.
+pub(crate) fn stat_fields(stat: &str) -> Option<impl Iterator<Item = &str>> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    Some(fields.split(' '))
 }
 
 /// Has `last` called when the process exits by `exit` or at the end of `main`. Returns false if the system has no place

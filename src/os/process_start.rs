@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use super::cgroup::field;
+use super::process::stat_fields;
 
 /// Returns when the process started. Read once, since `/proc/stat` takes the kernel long on a machine with many processors.
 pub(crate) fn time() -> Option<SystemTime> {
@@ -25,9 +26,7 @@ fn read() -> Option<SystemTime> {
 }
 
 fn start_ticks(stat: &str) -> Option<u64> {
-    // The name, the second field, is in parentheses and may have blanks and parentheses itself.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(22 - 3)?.parse().ok()
+    stat_fields(stat)?.nth(22 - 3)?.parse().ok()
 }
 
 #[cfg(test)]

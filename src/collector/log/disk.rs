@@ -77,6 +77,7 @@ mod tests {
     use super::*;
 
     const WAIT: Duration = Duration::from_millis(50);
+    const PAUSE: Duration = Duration::from_millis(1);
 
     /// Waits so many times for 50 ms, with pauses between the waits. Returns the number after which the disk is too slow.
     fn too_slow_after(waits: u32, pause_ms: u64) -> Option<u32> {
@@ -113,6 +114,4 @@ mod tests {
         wait.add(PAUSE, false).unwrap_err();
         patience.begin(Instant::now()).add(WAIT, true).unwrap();
     }
-
-    const PAUSE: Duration = Duration::from_millis(1);
 }

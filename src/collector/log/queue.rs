@@ -195,9 +195,8 @@ impl Queue {
 
 /// Sends a job. If the queue is full, waits as long as the disk may be waited for.
 fn send(ends: &Ends, job: Job, shared: &Shared, patience: &mut Patience) -> Result<(), String> {
-    let mut rest = match ends.jobs.try_send(job) {
-        Ok(()) => return Ok(()),
-        Err(rest) => rest,
+    let Err(mut rest) = ends.jobs.try_send(job) else {
+        return Ok(());
     };
     let mut since = Instant::now();
     let mut wait = patience.begin(since);
@@ -214,10 +213,10 @@ fn send(ends: &Ends, job: Job, shared: &Shared, patience: &mut Patience) -> Resu
             wait.add(now - since, room::is_awaited())?;
         }
         since = now;
-        rest = match ends.jobs.try_send(job) {
+        match ends.jobs.try_send(job) {
             Ok(()) => return Ok(()),
-            Err(rest) => rest,
-        };
+            Err(again) => rest = again,
+        }
     }
 }
 

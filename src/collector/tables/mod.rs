@@ -121,8 +121,17 @@ impl Tables {
     /// Returns the number of live blocks, if a report of every event has a table of them.
     #[must_use]
     pub(super) fn logged_blocks(&self) -> u64 {
-        let log = self.log.as_ref().filter(|log| log.given_up().is_none());
-        log.map_or(0, |_| self.counters.live.count)
+        if self.has_log() {
+            self.counters.live.count
+        } else {
+            0
+        }
+    }
+
+    /// Returns whether there is an event log that was not given up.
+    #[must_use]
+    pub(super) fn has_log(&self) -> bool {
+        self.log().is_some_and(|log| log.given_up().is_none())
     }
 
     /// Writes every event to `log`, too. Call this before the first event.
@@ -164,20 +173,21 @@ impl Tables {
     /// Returns a promise of the event log up to the last event, if it was not given up.
     pub fn pending_log(&mut self) -> Option<PendingLog> {
         self.flush_log();
-        let log = self.log.as_mut().filter(|log| log.given_up().is_none());
-        let mut pending = log?.pending();
+        if !self.has_log() {
+            return None;
+        }
+        let mut pending = self.log.as_mut()?.pending();
         pending.pairs = Arc::new(self.threads.pairs().to_vec());
         Some(pending)
     }
 
     /// Gives the event log up for a reason. Returns whether there was one.
     pub(super) fn give_up_log(&mut self, reason: impl FnOnce() -> String) -> bool {
-        let log = self.log.as_mut().filter(|log| log.given_up().is_none());
-        let is_there = log.is_some();
-        if let Some(log) = log {
+        let has_log = self.has_log();
+        if has_log && let Some(log) = &mut self.log {
             log.give_up(reason());
         }
-        is_there
+        has_log
     }
 
     /// Returns the event log.

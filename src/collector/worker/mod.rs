@@ -353,20 +353,21 @@ impl Worker {
             bytes: self.own_bytes(),
             ..now
         };
-        match self.bound.room(holdings) {
+        let bound = self.bound;
+        match bound.room(holdings) {
             Some(room) => {
                 self.recording.set_room(room.nodes, room.sites);
                 memory::set_most(memory::own_bytes().saturating_add(room.tree_bytes));
             }
-            None => {
-                let reason = || self.bound.log_note();
-                if self.recording.session_mut().give_up_log(reason) {
-                    // A report needs much less now.
-                    self.divided = Holdings::default();
-                } else {
-                    self.end_recording(TriggerKind::Overhead, self.bound.end_note());
-                }
+            // A report needs much less then.
+            None if self
+                .recording
+                .session_mut()
+                .give_up_log(|| bound.log_note()) =>
+            {
+                self.divided = Holdings::default();
             }
+            None => self.end_recording(TriggerKind::Overhead, bound.end_note()),
         }
     }
 

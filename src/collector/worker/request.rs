@@ -53,10 +53,10 @@ pub enum Request {
     /// A fault in the collector, to test what happens to the service then.
     #[cfg(test)]
     Panic,
-    /// A wait until the other end is dropped, like that of a collector whose disk does not answer.
+    /// A wait until the other end is dropped, like that of a collector that waits for a lock.
     #[cfg(test)]
     Stall(Receiver<()>),
-    /// The same of the thread that writes the event log.
+    /// The same of the thread that writes the event log, as if its disk did not answer.
     #[cfg(test)]
     StallLog(Receiver<()>),
     /// A wait of the collector, as work that takes nothing but a processor.
